@@ -1,0 +1,35 @@
+/* What is probed and what came of it: the values that pass between the engine and the probe threads
+ * (through rings and mailboxes; agent/probe/probe_engine.h is the seam). Plain values, no pointers.
+ */
+#ifndef JURY_CORE_PROBE_H
+#define JURY_CORE_PROBE_H
+
+#include <stdint.h>
+
+#include "common/base/addr.h"
+#include "common/model/check.h"
+#include "common/model/reason.h"
+
+/* A target's identity is (slot, birth); what carries another birth is for another definition and is
+ * dropped, never reinterpreted (design.md 4). */
+struct target_id {
+    uint32_t slot;
+    uint64_t birth; /* revision that gave the slot to this definition */
+};
+
+struct probe_target {
+    struct target_id id;
+    struct target_definition definition;
+    struct addr source; /* ADDR_NONE = the kernel's choice */
+};
+
+struct probe_result {
+    struct target_id id;
+    uint8_t probe_class;  /* enum probe_class */
+    uint8_t reason;       /* enum probe_reason */
+    uint16_t http_status; /* 0 = none seen */
+    uint64_t start_ns;    /* monotonic, when the first packet was asked for */
+    uint64_t end_ns;      /* monotonic, when the outcome was known */
+};
+
+#endif

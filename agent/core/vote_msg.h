@@ -1,0 +1,57 @@
+/* What agents tell each other about health, as plain values. The bytes on the wire are
+ * proto/jury/internal/peer.proto; common/wire converts. No wall clock: ages travel as durations and
+ * count by the receiver's monotonic clock. */
+#ifndef JURY_CORE_VOTE_MSG_H
+#define JURY_CORE_VOTE_MSG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/core/probe.h"
+#include "common/base/hash.h"
+#include "common/base/limits.h"
+#include "common/model/cluster.h"
+#include "common/model/reason.h"
+
+/* One part of a node's whole vector. All chunks of one vector carry the same sequence; a vector is
+ * sent each V whatever it holds (R-CW-1). */
+struct vote_chunk {
+    uint64_t epoch;    /* the sender's start counter */
+    uint64_t sequence; /* rises with each vector and each change message of the epoch */
+    uint64_t revision; /* R: the sender's catalog */
+    uint64_t floor;    /* B: birth of the newest slot that `births` leaves out, else 0 */
+    uint16_t chunk;    /* slots chunk * 4096 .. +4095 */
+    uint16_t n_chunks; /* of this vector */
+    uint16_t n_births;
+    uint32_t suspect_mask; /* bit 1 << enum check_type: the sender doubts its own probes */
+    struct hash128 digest; /* of (slot, birth, definition hash) of the chunk at R */
+    struct target_id births[LIMIT_BIRTHS_PER_CHUNK];
+    uint8_t opinions[LIMIT_VOTE_SLOTS_PER_CHUNK / 4]; /* two bits a slot, lowest slot lowest bits */
+};
+
+/* Sent at once when an opinion changes, and as the answer to a question of `why`. */
+struct vote_change {
+    uint64_t epoch;
+    uint64_t sequence;
+    struct target_id target;
+    uint8_t opinion; /* enum opinion */
+    uint8_t reason;  /* enum probe_reason of the last conclusive probe */
+    uint16_t http_status;
+    uint32_t response_us;
+    uint32_t streak;   /* results in a row that agree with the opinion */
+    uint64_t since_ms; /* how long the opinion has held, at sending */
+    uint32_t suspect_mask;
+};
+
+struct hello {
+    struct cluster_id cluster_id;
+    uint64_t node_id; /* must equal the ZAP User-Id, else the message is dropped */
+    uint64_t epoch;
+    uint64_t revision;
+    uint32_t version_min; /* of this message set */
+    uint32_t version_max;
+    uint32_t feature_level; /* a feature is used when all observers have it */
+    bool is_observer;       /* has the catalog and probes */
+};
+
+#endif

@@ -1,0 +1,70 @@
+/* Every bound of the product in one place, with its unit and its reason. Reaching one is a named
+ * error and a counter, never a crash and never silent.
+ *
+ * The plan is 100,000 backends, 10,000 groups and 64 nodes (spec.md 2). */
+#ifndef JURY_BASE_LIMITS_H
+#define JURY_BASE_LIMITS_H
+
+/* --- cluster --- */
+#define LIMIT_NODES 64 /* members of a cluster; the vote matrix is one 64-bit word wide */
+#define LIMIT_VOTERS 7 /* more voters make each commit slower and nothing safer */
+#define LIMIT_KEYS 256 /* administrators and programs; the ZAP table is scanned */
+#define LIMIT_ENDPOINTS_PER_NODE 4 /* addresses or names under which one node is reached */
+#define LIMIT_CIDRS 64             /* allowed prefixes */
+
+/* --- catalog --- */
+#define LIMIT_GROUPS 10000
+#define LIMIT_BACKENDS 100000 /* in all groups together */
+#define LIMIT_BACKENDS_PER_GROUP                                  \
+    1000 /* the makers' own highest quota; an encoded group stays \
+            below one command */
+#define LIMIT_LISTENERS 10000
+#define LIMIT_TARGETS 131072 /* 32 vote chunks of 4096 slots */
+#define LIMIT_ROWS 262144    /* scopes and (scope, backend) pairs */
+#define LIMIT_LABELS 20      /* a group */
+#define LIMIT_NAME_BYTES 128 /* S: 2-128 */
+#define LIMIT_ZONE_BYTES 32
+#define LIMIT_DESCRIPTION_BYTES 128
+#define LIMIT_LABEL_KEY_BYTES 63
+#define LIMIT_LABEL_VALUE_BYTES 128
+#define LIMIT_PATH_BYTES 80   /* http check path */
+#define LIMIT_DOMAIN_BYTES 80 /* http check domain */
+#define LIMIT_UDP_PAYLOAD_BYTES 512
+#define LIMIT_REQUEST_IDS 4096           /* answers kept for retries */
+#define LIMIT_COMMAND_BYTES (512 * 1024) /* one Raft entry; larger sets are refused by name */
+#define LIMIT_CHANGES_PER_COMMAND 12000  /* a whole catalog in one document */
+#define LIMIT_CHUNK_BYTES                                                     \
+    (256 * 1024) /* one encoded object of the catalog, and one snapshot chunk \
+                    on the wire */
+#define LIMIT_SNAPSHOT_BYTES (64 * 1024 * 1024)
+
+/* --- mesh --- */
+#define LIMIT_VOTE_SLOTS_PER_CHUNK 4096
+#define LIMIT_VOTE_CHUNKS (LIMIT_TARGETS / LIMIT_VOTE_SLOTS_PER_CHUNK)
+#define LIMIT_BIRTHS_PER_CHUNK 64
+#define LIMIT_PEER_MESSAGE_BYTES (320 * 1024)
+#define LIMIT_RAFT_MESSAGE_BYTES (1024 * 1024) /* ZMQ_MAXMSGSIZE of the Raft lane */
+#define LIMIT_SEND_QUEUE_MESSAGES 1000         /* ZMQ_SNDHWM and RCVHWM */
+
+/* --- RPC --- */
+#define LIMIT_RPC_MESSAGE_BYTES (1024 * 1024)
+#define LIMIT_RPC_OUTSTANDING 256      /* requests under way in one agent */
+#define LIMIT_PROPOSALS_OUTSTANDING 64 /* in raft at once (raft-022.md rule 18) */
+#define LIMIT_PROPOSALS_QUEUED 256     /* waiting in front of that */
+
+/* --- probes --- */
+#define LIMIT_HTTP_HEADER_BYTES 16384 /* pass; one more does not (spec.md 4) */
+#define LIMIT_PROBES_IN_FLIGHT 4096
+#define LIMIT_RESULT_RING 8192
+
+/* --- events and views --- */
+#define LIMIT_EVENTS 4096 /* kept verdict events of one node */
+#define LIMIT_ACTIONS_PER_STEP 65536
+
+/* --- shim --- */
+#define LIMIT_SHIM_FLOWS 65536 /* a worker */
+#define LIMIT_SHIM_WORKERS 16
+#define LIMIT_DATA_PLANES 8 /* status files read by one agent */
+#define LIMIT_STATE_FILES 3
+
+#endif

@@ -1,0 +1,128 @@
+/* A health check: how a backend is probed, with every default filled in (profile.h).
+ *
+ * All times in milliseconds, 100..300000 (spec.md 3). Zero-initialise, so that two equal checks are
+ * equal byte for byte in their encoded form. */
+#ifndef JURY_MODEL_CHECK_H
+#define JURY_MODEL_CHECK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/addr.h"
+#include "common/base/limits.h"
+
+enum check_type {
+    CHECK_TYPE_NONE = 0,
+    CHECK_TYPE_TCP = 1,
+    CHECK_TYPE_HTTP = 2,
+    CHECK_TYPE_UDP = 3, /* a later stage */
+    CHECK_TYPE_TLS = 4, /* a later stage */
+    CHECK_TYPE_GRPC = 5 /* a later stage */
+};
+
+enum tcp_handshake {
+    TCP_HANDSHAKE_NONE = 0,
+    TCP_HALF_OPEN = 1,
+    TCP_FULL = 2
+};
+enum tcp_close {
+    TCP_CLOSE_NONE = 0,
+    TCP_CLOSE_RST = 1,
+    TCP_CLOSE_FIN = 2
+};
+enum tcp_on_timeout {
+    TCP_ON_TIMEOUT_NONE = 0,
+    TCP_ON_TIMEOUT_NOTHING = 1,
+    TCP_ON_TIMEOUT_RST = 2
+};
+enum http_method {
+    HTTP_METHOD_NONE = 0,
+    HTTP_GET = 1,
+    HTTP_HEAD = 2
+};
+enum http_version {
+    HTTP_VERSION_NONE = 0,
+    HTTP_1_0 = 1,
+    HTTP_1_1 = 2
+};
+enum http_host {
+    HTTP_HOST_NONE = 0,
+    HTTP_HOST_DOMAIN = 1,
+    HTTP_HOST_ADDRESS = 2,
+    HTTP_HOST_ADDRESS_PORT = 3,
+    HTTP_HOST_OMITTED = 4
+};
+enum udp_method {
+    UDP_METHOD_NONE = 0,
+    UDP_PORT = 1,
+    UDP_PORT_ECHO = 2,
+    UDP_EXCHANGE = 3
+};
+enum check_pacing {
+    PACING_NONE = 0,
+    PACING_END_TO_START = 1,
+    PACING_FIXED = 2
+};
+
+/* Expected status codes 200..599, one bit each. */
+#define HTTP_CODE_MIN 200
+#define HTTP_CODE_MAX 599
+struct http_codes {
+    uint64_t words[7];
+};
+
+struct tcp_check {
+    uint8_t handshake;  /* enum tcp_handshake */
+    uint8_t close;      /* enum tcp_close */
+    uint8_t on_timeout; /* enum tcp_on_timeout */
+};
+
+struct http_check {
+    uint8_t method;  /* enum http_method */
+    uint8_t version; /* enum http_version */
+    uint8_t host;    /* enum http_host */
+    char path[LIMIT_PATH_BYTES + 1];
+    char domain[LIMIT_DOMAIN_BYTES + 1]; /* with HTTP_HOST_DOMAIN only */
+    struct http_codes expect;
+};
+
+struct udp_check {
+    uint8_t method; /* enum udp_method */
+    uint16_t n_payload_bytes;
+    uint16_t n_expect_bytes;
+    uint8_t payload[LIMIT_UDP_PAYLOAD_BYTES];
+    uint8_t expect[LIMIT_UDP_PAYLOAD_BYTES];
+};
+
+struct health_check {
+    bool is_enabled;
+    uint8_t type;   /* enum check_type */
+    uint8_t pacing; /* enum check_pacing */
+    uint16_t port;  /* 0 = the backend's port */
+    uint32_t timeout_ms;
+    uint32_t interval_ms;
+    uint8_t healthy_threshold;   /* H, "rise", 1..10 */
+    uint8_t unhealthy_threshold; /* U, "fall", 1..10 */
+    struct tcp_check tcp;        /* CHECK_TYPE_TCP only; else zero */
+    struct http_check http;      /* CHECK_TYPE_HTTP only; else zero */
+    struct udp_check udp;        /* CHECK_TYPE_UDP only; else zero */
+};
+
+bool http_codes_has(const struct http_codes *codes, unsigned code);
+/* first..last within 200..599. */
+void http_codes_add(struct http_codes *codes, unsigned first, unsigned last);
+
+/* T x U + I x (U - 1): from the start of the first failing probe, when every probe times out
+ * (S14, S21: 5s/2s/3 gives 19 s). */
+uint64_t check_failure_window_ms(const struct health_check *check);
+/* r x H + I x (H - 1) for a response time r (S15, S22). */
+uint64_t check_success_window_ms(const struct health_check *check, uint64_t response_ms);
+
+/* The definition of a target: all that is probed (spec.md 1). Two scopes with equal definitions
+ * share one target and one probe. `check.port` is 0 here: it is resolved into `to.port`. */
+struct target_definition {
+    struct endpoint to;
+    struct health_check check;
+};
+
+#endif

@@ -1,0 +1,109 @@
+/* Server groups and their backends, as the user declares them, with every default filled in.
+ *
+ * What the catalog adds (ids, births, slots, rows, life cycle, drains) is in
+ * agent/core/catalog.h. */
+#ifndef JURY_MODEL_GROUP_H
+#define JURY_MODEL_GROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/addr.h"
+#include "common/base/limits.h"
+#include "common/model/check.h"
+#include "common/model/rule.h"
+
+enum profile {
+    PROFILE_NONE = 0,
+    PROFILE_GWLB = 1,
+    PROFILE_NLB = 2,
+    PROFILE_CLB = 3
+};
+enum group_type {
+    GROUP_TYPE_NONE = 0,
+    GROUP_TYPE_INSTANCE = 1,
+    GROUP_TYPE_IP = 2
+};
+enum protocol {
+    PROTOCOL_NONE = 0,
+    PROTOCOL_GENEVE = 1,
+    PROTOCOL_TCP = 2,
+    PROTOCOL_UDP = 3,
+    PROTOCOL_TCP_UDP = 4
+};
+enum scheduler {
+    SCHEDULER_NONE = 0,
+    SCHEDULER_5_TUPLE = 1,
+    SCHEDULER_4_TUPLE = 2,
+    SCHEDULER_3_TUPLE = 3,
+    SCHEDULER_2_TUPLE = 4,
+    SCHEDULER_SOURCE = 5,
+    SCHEDULER_QUIC_ID = 6,
+    SCHEDULER_RR = 7,
+    SCHEDULER_WRR = 8,
+    SCHEDULER_WLC = 9
+};
+enum admin_state {
+    ADMIN_NONE = 0,
+    ADMIN_ENABLED = 1,
+    ADMIN_DRAINING = 2,
+    ADMIN_MAINTENANCE = 3
+};
+enum all_bad {
+    ALL_BAD_NONE = 0,
+    ALL_BAD_FAIL_OPEN = 1,
+    ALL_BAD_FAIL_CLOSED = 2
+};
+enum failover {
+    FAILOVER_NONE = 0,
+    FAILOVER_NO_REBALANCE = 1,
+    FAILOVER_REBALANCE = 2
+};
+
+struct label {
+    char key[LIMIT_LABEL_KEY_BYTES + 1];
+    char value[LIMIT_LABEL_VALUE_BYTES + 1];
+};
+
+/* Identity inside a group: (address, port). */
+struct backend {
+    struct endpoint at;
+    uint8_t weight;      /* 0..100 */
+    uint8_t admin_state; /* enum admin_state */
+    char zone[LIMIT_ZONE_BYTES + 1];
+    char description[LIMIT_DESCRIPTION_BYTES + 1];
+};
+
+struct drain_policy {
+    bool is_on;
+    uint32_t timeout_ms; /* 0..3600000; on with 0 = close-now */
+};
+
+struct server_group {
+    char name[LIMIT_NAME_BYTES + 1]; /* 2..128, letter first, [A-Za-z0-9._-] */
+    uint8_t profile;                 /* enum profile */
+    uint8_t type;                    /* enum group_type; immutable */
+    uint8_t protocol;                /* enum protocol */
+    uint8_t address_family;          /* enum addr_family; ADDR_NONE = both */
+    uint8_t scheduler;               /* enum scheduler */
+    uint8_t all_bad;                 /* enum all_bad */
+    uint8_t fail_open_percent;       /* 0..100 */
+    uint8_t failover;                /* enum failover; FAILOVER_NONE for nlb and clb */
+    char vpc[LIMIT_NAME_BYTES + 1];  /* type instance; else empty */
+    struct health_check check;
+    struct verdict_rule rule;
+    struct drain_policy drain;
+    uint32_t idle_timeout_ms; /* 1000..6000000 */
+    struct label labels[LIMIT_LABELS];
+    uint32_t n_labels;
+    struct backend *backends; /* owned; sorted by endpoint, no duplicates */
+    uint32_t n_backends;
+};
+
+/* Frees what the struct owns and zeroes it; allowed on a zeroed struct. */
+void server_group_close(struct server_group *group);
+/* Deep copy. Errors: ERR_NOMEM, *to untouched. */
+int server_group_clone(struct server_group *to, const struct server_group *from);
+
+#endif

@@ -1,0 +1,22 @@
+/* One validation for propose and apply (R-CFG-1): pure, no clock, no option, no locale.
+ *
+ * Each function checks one whole object and writes one sentence that names the object, the field,
+ * the value and the allowed range. Rules across objects (references, duplicates between groups,
+ * limits of the catalog, CIDR list, force) are agent/core/catalog_apply.h's. Errors: ERR_INVALID,
+ * ERR_LIMIT, and ERR_UNAVAILABLE_YET for what a later stage brings. */
+#ifndef JURY_MODEL_VALIDATE_H
+#define JURY_MODEL_VALIDATE_H
+
+#include "common/base/err.h"
+#include "common/model/cluster.h"
+#include "common/model/group.h"
+#include "common/model/listener.h"
+
+int validate_name(const char *what, const char *name, struct errmsg *err);
+int validate_group(const struct server_group *group, struct errmsg *err);
+int validate_listener(const struct listener *listener, struct errmsg *err);
+int validate_settings(const struct cluster_settings *settings, struct errmsg *err);
+int validate_node(const struct member_node *node, struct errmsg *err);
+int validate_key(const struct access_key *key, struct errmsg *err);
+
+#endif
