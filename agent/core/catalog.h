@@ -1,0 +1,137 @@
+/* The catalog: the replicated configuration at one revision, immutable once published.
+ *
+ * A value of counted parts: a new revision shares every group, page and chunk that did not change,
+ * so a small write costs a small change. Only catalog_apply.h makes new revisions; everybody else
+ * reads. References are counted atomically, so a catalog may pass between threads; its content
+ * never changes. */
+#ifndef JURY_CORE_CATALOG_H
+#define JURY_CORE_CATALOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/core/probe.h"
+#include "common/base/hash.h"
+#include "common/model/cluster.h"
+#include "common/model/group.h"
+#include "common/model/listener.h"
+
+/* Life cycle of a backend (spec.md 2). ADDING and REPLACING are instance words of a later stage. */
+enum backend_life {
+    LIFE_NONE = 0,
+    LIFE_ADDING = 1,
+    LIFE_AVAILABLE = 2,
+    LIFE_REMOVING = 3,
+    LIFE_REPLACING = 4
+};
+
+/* No row or slot. */
+#define CATALOG_NO_ROW UINT32_MAX
+#define CATALOG_NO_SLOT UINT32_MAX
+
+/* A row numbers a scope or a (scope, backend) in the forwarding table and in the verdicts; lowest
+ * free row first, freed at the purge. (row, birth) is its identity. */
+struct row_id {
+    uint32_t row;
+    uint64_t birth;
+};
+
+struct catalog_backend {
+    struct backend spec;
+    uint64_t id; /* unique in the cluster's life, rising; order of candidates of a guard */
+    struct row_id row;
+    struct target_id target;   /* slot CATALOG_NO_SLOT: checks off or maintenance */
+    uint64_t changed_revision; /* for expected_revision */
+    uint8_t life;              /* enum backend_life */
+    uint64_t drain_revision;   /* revision that committed the running drain or removal; 0 = none */
+    uint32_t drain_timeout_ms; /* of that drain */
+};
+
+struct catalog_group {
+    struct server_group
+        spec; /* spec.backends is NULL: they are below, with what the catalog adds */
+    uint64_t id;
+    struct row_id row; /* of the scope */
+    uint64_t changed_revision;
+    struct catalog_backend *backends; /* sorted by endpoint; removing ones included */
+    uint32_t n_backends;
+};
+
+struct catalog_listener {
+    struct listener spec;
+    uint64_t id;
+    uint64_t group_id;
+    uint64_t changed_revision;
+};
+
+struct catalog_node {
+    struct member_node spec;
+    uint64_t changed_revision;
+    uint64_t added_revision;
+};
+
+struct catalog_key {
+    struct access_key spec;
+    uint64_t changed_revision;
+};
+
+struct catalog;
+
+struct catalog *catalog_ref(struct catalog *catalog);
+/* NULL is allowed. */
+void catalog_unref(struct catalog *catalog);
+
+/* 0 before the cluster was made. */
+uint64_t catalog_revision(const struct catalog *catalog);
+struct cluster_id catalog_cluster_id(const struct catalog *catalog);
+/* Chained over revisions: equal on all nodes at equal revision (I-4). */
+struct hash128 catalog_state_hash(const struct catalog *catalog);
+/* Wall time of the newest command, never going back. */
+int64_t catalog_wall_ms(const struct catalog *catalog);
+const struct cluster_settings *catalog_settings(const struct catalog *catalog);
+
+/* All lists are sorted by name (nodes: by id); what they return is valid as long as the caller
+ * holds the catalog. */
+size_t catalog_n_groups(const struct catalog *catalog);
+const struct catalog_group *catalog_group_at(const struct catalog *catalog, size_t index);
+const struct catalog_group *catalog_group_find(const struct catalog *catalog, const char *name);
+size_t catalog_n_listeners(const struct catalog *catalog);
+const struct catalog_listener *catalog_listener_at(const struct catalog *catalog, size_t index);
+size_t catalog_n_nodes(const struct catalog *catalog);
+const struct catalog_node *catalog_node_at(const struct catalog *catalog, size_t index);
+const struct catalog_node *catalog_node_find(const struct catalog *catalog, uint64_t node_id);
+size_t catalog_n_keys(const struct catalog *catalog);
+const struct catalog_key *catalog_key_at(const struct catalog *catalog, size_t index);
+
+const struct catalog_backend *catalog_backend_find(const struct catalog_group *group,
+                                                   const struct endpoint *at);
+
+/* Targets by slot. A free slot answers NULL; slots are below catalog_n_slots. */
+uint32_t catalog_n_slots(const struct catalog *catalog);
+struct catalog_target {
+    struct target_id id;
+    struct target_definition definition;
+    struct hash128 definition_hash;
+    uint32_t n_users; /* (scope, backend) pairs that use it */
+};
+const struct catalog_target *catalog_target_at(const struct catalog *catalog, uint32_t slot);
+
+/* Rows are below catalog_n_rows. */
+uint32_t catalog_n_rows(const struct catalog *catalog);
+
+/* For the vote chunk `chunk` at this revision (design.md 4, target slots): the digest over
+ * (slot, birth, definition hash) of its slots. */
+struct hash128 catalog_chunk_digest(const struct catalog *catalog, uint16_t chunk);
+/* The newest births of the chunk, newest first, at most LIMIT_BIRTHS_PER_CHUNK; *ret_floor is the
+ * birth of the newest one left out, else 0. Returns their number. */
+uint16_t catalog_chunk_births(const struct catalog *catalog, uint16_t chunk,
+                              struct target_id births[LIMIT_BIRTHS_PER_CHUNK], uint64_t *ret_floor);
+
+/* The encoded chunks of this revision, for a snapshot or the last-known-good file: opaque bytes
+ * with their own version, each at most LIMIT_CHUNK_BYTES, valid as long as the catalog is held.
+ * catalog_decode gives back an equal catalog, or refuses with a sentence. */
+size_t catalog_n_chunks(const struct catalog *catalog);
+const uint8_t *catalog_chunk_at(const struct catalog *catalog, size_t index, size_t *ret_n_bytes);
+
+#endif

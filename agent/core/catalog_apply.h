@@ -1,0 +1,61 @@
+/* Commands to new catalog revisions: the replicated state machine, pure and deterministic.
+ *
+ * Reads nothing but the state and the command: no clock, option or locale, so every node comes to
+ * the same bytes (R-CFG-1, I-4). The state is the newest catalog, the indexes that make a write
+ * cheap and the answers of the last 4096 request ids. One thread owns it. */
+#ifndef JURY_CORE_CATALOG_APPLY_H
+#define JURY_CORE_CATALOG_APPLY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/core/catalog.h"
+#include "common/base/err.h"
+#include "common/model/change.h"
+
+struct catalog_state;
+
+struct catalog_state *catalog_state_new(void); /* empty, revision 0; NULL: no memory */
+void catalog_state_free(struct catalog_state *state);
+
+/* The newest revision; a reference is given. */
+struct catalog *catalog_state_catalog(struct catalog_state *state);
+
+/* What a command came to; kept for retries under its request id. */
+struct apply_answer {
+    int err;               /* 0 or ERR_* */
+    uint64_t revision;     /* after the command; of the refusal: the revision it was judged at */
+    bool is_repeat;        /* the request id was known: nothing was applied again */
+    uint32_t change_index; /* of the refused change */
+    struct errmsg message; /* when err != 0 */
+};
+
+/* The check that runs before proposing: what catalog_apply would answer now, nothing changed. */
+void catalog_check(struct catalog_state *state, const struct command *command,
+                   struct apply_answer *ret_answer);
+/* Apply all changes as one new revision, or none. Never fails for memory: that aborts, since a node
+ * that skipped a committed command would differ for ever. */
+void catalog_apply(struct catalog_state *state, const struct command *command,
+                   struct apply_answer *ret_answer);
+
+/* Commands as bytes: a small versioned codec (major.minor; unknown minor fields at the end are
+ * skipped, an unknown major is refused). The length is padded to a multiple of 8 and is at most
+ * LIMIT_COMMAND_BYTES (ERR_LIMIT names the size and the limit). */
+int command_encode(const struct command *command, uint8_t **ret_data, size_t *ret_n_bytes,
+                   struct errmsg *err);
+int command_decode(const uint8_t *data, size_t n_bytes, struct command *ret_command,
+                   struct errmsg *err);
+
+/* Snapshot: the catalog's chunks (catalog.h) and those of the state (answers). Chunks may be given
+ * in any order and are copied. On failure the state is unchanged. */
+size_t catalog_state_n_chunks(struct catalog_state *state);
+const uint8_t *catalog_state_chunk_at(struct catalog_state *state, size_t index,
+                                      size_t *ret_n_bytes);
+struct catalog_chunk_view {
+    const uint8_t *data;
+    size_t n_bytes;
+};
+int catalog_state_restore(struct catalog_state *state, const struct catalog_chunk_view chunks[],
+                          size_t n_chunks, struct errmsg *err);
+
+#endif
