@@ -1,0 +1,267 @@
+"""The phases of tests/run: lint, builds, ctest by label, sanitizers, twins, fuzz, in that order.
+
+Cheap phases come first. Each ctest case, lint and build counts as one test. A skipped test that is not
+named with a reason in tests/skips is a failure.
+"""
+import argparse
+import datetime
+import glob
+import os
+import re
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+JOBS = str(os.cpu_count() or 2)
+FUZZ_SECONDS = 15
+
+# preset -> what is built; the presets themselves say how.
+SANITIZED = "unit|scenario|sim"
+
+
+class Tally:
+    def __init__(self):
+        self.passed, self.failed, self.skipped = 0, [], []
+
+    def add(self, name, ok, detail=""):
+        if ok:
+            self.passed += 1
+        else:
+            self.failed.append(name)
+            print(f"FAILED {name}\n{detail}", flush=True)
+
+
+def run(command, log=None, env=None):
+    """Exit status and combined output (also kept in the file `log`)."""
+    environment = dict(os.environ, **(env or {}))
+    done = subprocess.run(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", check=False)
+    if log:
+        with open(log, "w", encoding="utf-8") as file:
+            file.write(done.stdout)
+    return done.returncode, done.stdout
+
+
+def tail(text, lines=60):
+    return "\n".join(text.split("\n")[-lines:])
+
+
+def step(tally, name, command, env=None):
+    started = time.monotonic()
+    status, output = run(command, env=env)
+    print(f"  {name}: {'ok' if status == 0 else 'FAILED'} ({time.monotonic() - started:.1f} s)",
+          flush=True)
+    tally.add(name, status == 0, tail(output))
+    return status == 0
+
+
+def build(tally, preset):
+    ok = step(tally, f"configure {preset}", ["cmake", "--preset", preset])
+    return ok and step(tally, f"build {preset}", ["cmake", "--build", "--preset", preset, "-j", JOBS])
+
+
+def allowed_skips():
+    reasons = {}
+    path = os.path.join(ROOT, "tests/skips")
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            line = line.strip()
+            if line and not line.startswith("#"):
+                name, _, reason = line.partition(" ")
+                reasons[name] = reason
+    return reasons
+
+
+def ctest(tally, preset, label, jobs=JOBS, env=None):
+    report = os.path.join(ROOT, "build", preset, f"report-{re.sub('[^a-z]', '-', label)}.xml")
+    if os.path.exists(report):
+        os.unlink(report)
+    started = time.monotonic()
+    status, output = run(["ctest", "--test-dir", f"build/{preset}", "-L", f"^({label})$", "-j", jobs,
+                          "--output-on-failure", "--no-tests=ignore", "--output-junit", report],
+                         log=os.path.join(ROOT, "build", preset, "ctest.log"), env=env)
+    reasons = allowed_skips()
+    count = 0
+    if os.path.exists(report):
+        for case in ElementTree.parse(report).getroot().iter("testcase"):
+            name, state = case.get("name"), case.get("status")
+            count += 1
+            if state == "run":
+                tally.add(name, True)
+            elif state in ("notrun", "disabled"):
+                tally.skipped.append(name)
+                print(f"  skipped {name}: {reasons.get(name, 'NO REASON in tests/skips')}")
+                if name not in reasons:
+                    tally.failed.append(name + " (skipped without a reason)")
+            else:
+                text = case.findtext("system-out") or ""
+                tally.add(f"{preset}/{name}", False, tail(text))
+    elif status != 0:
+        tally.add(f"ctest {preset} {label}", False, tail(output))
+    print(f"  ctest {preset} [{label}]: {count} cases ({time.monotonic() - started:.1f} s)", flush=True)
+
+
+def phase_lint(tally):
+    for name in ("include_rules", "format", "clean_text", "self_test"):
+        step(tally, f"lint {name}", [f"tests/lint/{name}"])
+    for script in sorted(glob.glob(os.path.join(ROOT, "tests/lint/proto"))):
+        step(tally, "lint proto", [script])
+
+
+def phase_dev(tally):
+    if build(tally, "dev"):
+        step(tally, "lint core_symbols", ["tests/lint/core_symbols", "build/dev"])
+        ctest(tally, "dev", "unit|scenario|lint")
+        ctest(tally, "dev", "sim")
+
+
+def phase_clang(tally):
+    build(tally, "clang")
+
+
+def phase_asan(tally):
+    if build(tally, "asan"):
+        ctest(tally, "asan", SANITIZED)
+
+
+def phase_tsan(tally):
+    if build(tally, "tsan"):
+        ctest(tally, "tsan", "threads")
+
+
+def phase_release(tally):
+    if build(tally, "release"):
+        step(tally, "lint no_plants", ["tests/lint/no_plants", "build/release"])
+
+
+def phase_twins(tally):
+    if build(tally, "plant"):
+        ctest(tally, "plant", "twin")
+
+
+def phase_store(tally):
+    if build(tally, "dev"):
+        ctest(tally, "dev", "store", jobs="1")
+
+
+def phase_integration(tally):
+    if build(tally, "dev"):
+        ctest(tally, "dev", "integration", jobs="1")
+
+
+def phase_quickstart(tally):
+    ok = step(tally, "quickstart: start, observe", ["deploy/quickstart"])
+    step(tally, "quickstart: stop", ["deploy/quickstart", "stop"])
+    return ok
+
+
+def phase_fuzz(tally, seconds=FUZZ_SECONDS):
+    if not build(tally, "fuzz"):
+        return
+    for target in sorted(glob.glob(os.path.join(ROOT, "build/fuzz/bin/fuzz_*"))):
+        name = os.path.basename(target)
+        found = os.path.join(ROOT, "build/fuzz/corpus", name)
+        seeds = os.path.join(ROOT, "tests/fuzz/corpus", name.removeprefix("fuzz_"))
+        os.makedirs(found, exist_ok=True)
+        dirs = [found] + ([seeds] if os.path.isdir(seeds) else [])
+        status, output = run([target, f"-max_total_time={seconds}", "-timeout=5", "-rss_limit_mb=2048",
+                              "-print_final_stats=1", f"-artifact_prefix=build/fuzz/{name}-"] + dirs)
+        match = re.search(r"stat::number_of_executed_units:\s*(\d+)", output)
+        print(f"  {name}: {match.group(1) if match else '?'} executions in {seconds} s", flush=True)
+        tally.add(name, status == 0, tail(output))
+
+
+PHASES = {
+    "lint": phase_lint,
+    "dev": phase_dev,
+    "clang": phase_clang,
+    "asan": phase_asan,
+    "tsan": phase_tsan,
+    "release": phase_release,
+    "twins": phase_twins,
+    "store": phase_store,
+    "integration": phase_integration,
+    "quickstart": phase_quickstart,
+    "fuzz": phase_fuzz,
+}
+
+# name -> (what it shows, preset, command with {seed} and {count}, count)
+CAMPAIGNS = {
+    "sim": ("votes and verdicts on a seeded network", "dev",
+            "build/dev/bin/sim_votes --seed {seed} --count {count}", 20000),
+    "fuzz": ("each fuzz target, {count} s each", "fuzz", None, 300),
+    "kills": ("kill loop of the store", "dev",
+              "/usr/bin/python3 tests/store/kill_loop.py --bin build/dev/bin --seed {seed} "
+              "--cycles {count}", 300),
+    "fresh-root": ("both set-up commands in a clean Debian 12 root", None,
+                   "tests/lib/fresh_root", 1),
+}
+
+
+def campaign(name, seed, count):
+    what, preset, command, default_count = CAMPAIGNS[name]
+    count = count or default_count
+    seed = seed or int(time.time()) % 1000000
+    tally = Tally()
+    started = time.monotonic()
+    if name == "fuzz":
+        phase_fuzz(tally, seconds=count)
+        last = f"{tally.passed} targets clean, {len(tally.failed)} with findings"
+        command = f"tests/run --campaign fuzz --count {count}"
+    else:
+        if preset and not build(tally, preset):
+            return tally
+        command = command.format(seed=seed, count=count)
+        print(f"campaign {name}: {command}  (seed {seed}, count {count})", flush=True)
+        status, output = run(command.split())
+        print(tail(output, 40))
+        tally.add(f"campaign {name}", status == 0)
+        lines = [line for line in output.strip().split("\n") if line]
+        last = lines[-1] if lines else "no output"
+    _, commit = run(["git", "rev-parse", "--short", "HEAD"])
+    row = (f"| {datetime.date.today()} | {commit.strip()} | {name} | `{command}` | {seed} | {count} "
+           f"| {time.monotonic() - started:.0f} s | {'ok' if not tally.failed else 'FAILED'}: "
+           f"{last.replace('|', '/')} |\n")
+    with open(os.path.join(ROOT, "tests/figures.md"), "a", encoding="utf-8") as file:
+        file.write(row)
+    print(row)
+    return tally
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="tests/run")
+    parser.add_argument("--only", help="phases, separated by commas")
+    parser.add_argument("--campaign", choices=sorted(CAMPAIGNS))
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--count", type=int)
+    parser.add_argument("--list", action="store_true")
+    options = parser.parse_args()
+    if options.list:
+        print("phases:", ", ".join(PHASES))
+        for name, row in sorted(CAMPAIGNS.items()):
+            print(f"campaign {name}: {row[0].format(count=row[3])}")
+        return 0
+    if options.campaign:
+        tally = campaign(options.campaign, options.seed, options.count)
+    else:
+        tally = Tally()
+        names = options.only.split(",") if options.only else list(PHASES)
+        unknown = [name for name in names if name not in PHASES]
+        if unknown:
+            print(f"there is no phase {unknown[0]!r}: use {', '.join(PHASES)}", file=sys.stderr)
+            return 2
+        for name in names:
+            started = time.monotonic()
+            print(f"== {name}", flush=True)
+            PHASES[name](tally)
+            print(f"== {name}: {time.monotonic() - started:.0f} s", flush=True)
+    if tally.failed:
+        print("failed: " + ", ".join(tally.failed))
+    print(f"{tally.passed} passed, {len(tally.failed)} failed, {len(tally.skipped)} skipped")
+    return 1 if tally.failed or not tally.passed else 0
+
+
+sys.exit(main())
