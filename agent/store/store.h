@@ -24,6 +24,10 @@
 #include "common/model/cluster.h"
 
 struct store;
+struct curve_keys;
+struct resolver;
+struct watchdog;
+struct watchdog_loop;
 
 /* Exit codes for the fail_stop hook (design.md 8). */
 #define STORE_EXIT_OPERATOR 11 /* needs an operator: do not restart */
@@ -42,20 +46,18 @@ struct store_hooks {
     void (*wake)(void *user);
     /* The process must end now with this exit code; does not return. */
     void (*fail_stop)(void *user, int exit_code, const char *sentence);
-    /* The newest known address of a name: true and *ret_addr, or false when it is not known (yet).
-     * Asking is also the request to look it up again, off this thread. May be NULL: then only
-     * numeric hosts work. */
-    bool (*resolve)(void *user, const char *host, struct addr *ret_addr);
 };
 
 struct store_options {
     const char *data_dir; /* exists; borrowed */
     uint64_t node_id;     /* this node's id as its configuration says; 0: whatever it is made */
-    struct public_key public_key;
-    const uint8_t *secret_key; /* 32 bytes; kept */
+    const struct curve_keys *keys; /* kept */
 
-    void *zmq_context;      /* kept; its ZAP handler runs already and knows the trusted keys */
-    const char *zap_domain; /* kept */
+    void *zmq_context; /* kept; its ZAP handler runs already and knows the trusted keys, domain
+                          SOCK_DOMAIN_RAFT */
+    struct resolver *resolver; /* kept; NULL: numeric hosts only (tests) */
+    struct watchdog *watchdog; /* kept; NULL: none. The store's loop is added as "store" */
+    struct watchdog_loop *watchdog_loop;            /* kept; with watchdog */
     struct endpoint bind[LIMIT_ENDPOINTS_PER_NODE]; /* of the Raft lane; port 0 = any (tests) */
     uint32_t n_bind;
     struct store_trusted trusted[LIMIT_NODES];
@@ -155,6 +157,12 @@ void store_completion_close(struct store_completion *completion);
 /* The newest state (fsm.publish) not taken yet, its reference given to the caller; NULL: nothing
  * new. */
 void *store_take_state(struct store *store);
+
+/* The nodes whose keys may speak on the Raft and vote lanes, when they have changed: those of the
+ * state machine and, while this node is behind, those that an authenticated member has introduced
+ * (a member that was added while this one was away may be the leader it must hear). The ZAP table
+ * is made of this, the trusted keys and the access keys. false: nothing new. */
+bool store_take_members(struct store *store, struct store_members *ret_members);
 
 enum store_state {
     STORE_STATE_NONE = 0,
