@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "agent/core/probe.h"
+#include "common/base/err.h"
 #include "common/base/hash.h"
 #include "common/model/cluster.h"
 #include "common/model/group.h"
@@ -45,16 +46,21 @@ struct catalog_backend {
     uint64_t changed_revision; /* for expected_revision */
     uint8_t life;              /* enum backend_life */
     uint64_t drain_revision;   /* revision that committed the running drain or removal; 0 = none */
-    uint32_t drain_timeout_ms; /* of that drain */
+    uint32_t
+        drain_timeout_ms; /* of that drain; of a removal the group's, used if its drain is on */
 };
 
+/* A group that was deleted stays, with the spec it had, until its last backend is purged: its flows
+ * still follow its policies. All its backends are `removing`, no listener leads to it, and putting
+ * a group of that name revives it with its id and row. */
 struct catalog_group {
     struct server_group
         spec; /* spec.backends is NULL: they are below, with what the catalog adds */
+    bool is_deleted;
     uint64_t id;
-    struct row_id row; /* of the scope */
-    uint64_t changed_revision;
-    struct catalog_backend *backends; /* sorted by endpoint; removing ones included */
+    struct row_id row;         /* of the scope */
+    uint64_t changed_revision; /* of the group or one of its backends; a purge does not count */
+    const struct catalog_backend *backends; /* sorted by endpoint; removing ones included */
     uint32_t n_backends;
 };
 
@@ -92,17 +98,23 @@ int64_t catalog_wall_ms(const struct catalog *catalog);
 const struct cluster_settings *catalog_settings(const struct catalog *catalog);
 
 /* All lists are sorted by name (nodes: by id); what they return is valid as long as the caller
- * holds the catalog. */
+ * holds the catalog. Groups include deleted ones that wait for their last purge. Index access costs
+ * a walk over the pages (64 objects each), so loops over all are cheap. */
 size_t catalog_n_groups(const struct catalog *catalog);
 const struct catalog_group *catalog_group_at(const struct catalog *catalog, size_t index);
 const struct catalog_group *catalog_group_find(const struct catalog *catalog, const char *name);
 size_t catalog_n_listeners(const struct catalog *catalog);
 const struct catalog_listener *catalog_listener_at(const struct catalog *catalog, size_t index);
+const struct catalog_listener *catalog_listener_find(const struct catalog *catalog,
+                                                     const char *name);
 size_t catalog_n_nodes(const struct catalog *catalog);
 const struct catalog_node *catalog_node_at(const struct catalog *catalog, size_t index);
 const struct catalog_node *catalog_node_find(const struct catalog *catalog, uint64_t node_id);
 size_t catalog_n_keys(const struct catalog *catalog);
 const struct catalog_key *catalog_key_at(const struct catalog *catalog, size_t index);
+const struct catalog_key *catalog_key_find(const struct catalog *catalog, const char *name);
+/* Voters and standbys: the electorate of votes (n in spec.md 5). */
+uint32_t catalog_n_observers(const struct catalog *catalog);
 
 const struct catalog_backend *catalog_backend_find(const struct catalog_group *group,
                                                    const struct endpoint *at);
@@ -111,11 +123,15 @@ const struct catalog_backend *catalog_backend_find(const struct catalog_group *g
 uint32_t catalog_n_slots(const struct catalog *catalog);
 struct catalog_target {
     struct target_id id;
-    struct target_definition definition;
+    struct endpoint to;               /* what is probed: the check's port, or the backend's */
+    const struct health_check *check; /* shared between targets; its port is 0 */
     struct hash128 definition_hash;
     uint32_t n_users; /* (scope, backend) pairs that use it */
 };
 const struct catalog_target *catalog_target_at(const struct catalog *catalog, uint32_t slot);
+/* The whole definition as a value. */
+void catalog_target_definition(const struct catalog_target *target,
+                               struct target_definition *ret_definition);
 
 /* Rows are below catalog_n_rows. */
 uint32_t catalog_n_rows(const struct catalog *catalog);
@@ -129,9 +145,18 @@ uint16_t catalog_chunk_births(const struct catalog *catalog, uint16_t chunk,
                               struct target_id births[LIMIT_BIRTHS_PER_CHUNK], uint64_t *ret_floor);
 
 /* The encoded chunks of this revision, for a snapshot or the last-known-good file: opaque bytes
- * with their own version, each at most LIMIT_CHUNK_BYTES, valid as long as the catalog is held.
- * catalog_decode gives back an equal catalog, or refuses with a sentence. */
+ * with their own version, each at most LIMIT_CHUNK_BYTES, valid as long as the catalog is held. */
 size_t catalog_n_chunks(const struct catalog *catalog);
 const uint8_t *catalog_chunk_at(const struct catalog *catalog, size_t index, size_t *ret_n_bytes);
+
+/* A catalog equal to the one that the chunks came from; they may be in any order, are copied, and
+ * chunks of a state (catalog_apply.h) among them are passed over. The catalog is given.
+ * Errors: ERR_CORRUPT, ERR_VERSION, ERR_NOMEM, each with a sentence. */
+struct catalog_chunk_view {
+    const uint8_t *data;
+    size_t n_bytes;
+};
+int catalog_decode(const struct catalog_chunk_view chunks[], size_t n_chunks,
+                   struct catalog **ret_catalog, struct errmsg *err);
 
 #endif

@@ -46,15 +46,19 @@ int command_encode(const struct command *command, uint8_t **ret_data, size_t *re
 int command_decode(const uint8_t *data, size_t n_bytes, struct command *ret_command,
                    struct errmsg *err);
 
-/* Snapshot: the catalog's chunks (catalog.h) and those of the state (answers). Chunks may be given
- * in any order and are copied. On failure the state is unchanged. */
-size_t catalog_state_n_chunks(struct catalog_state *state);
-const uint8_t *catalog_state_chunk_at(struct catalog_state *state, size_t index,
-                                      size_t *ret_n_bytes);
-struct catalog_chunk_view {
-    const uint8_t *data;
-    size_t n_bytes;
-};
+/* A snapshot of the state: the catalog's chunks and those with the answers. A counted value that
+ * stays as it is while further commands are applied, so that it can be written meanwhile, also by
+ * another thread. Given; free with catalog_snapshot_free. */
+struct catalog_snapshot;
+struct catalog_snapshot *catalog_state_snapshot(struct catalog_state *state);
+void catalog_snapshot_free(struct catalog_snapshot *snapshot); /* NULL is allowed */
+uint64_t catalog_snapshot_revision(const struct catalog_snapshot *snapshot);
+size_t catalog_snapshot_n_chunks(const struct catalog_snapshot *snapshot);
+const uint8_t *catalog_snapshot_chunk_at(const struct catalog_snapshot *snapshot, size_t index,
+                                         size_t *ret_n_bytes);
+
+/* Replace the whole state by a snapshot's. Chunks may be given in any order and are copied. On
+ * failure the state is unchanged. Errors as catalog_decode. */
 int catalog_state_restore(struct catalog_state *state, const struct catalog_chunk_view chunks[],
                           size_t n_chunks, struct errmsg *err);
 

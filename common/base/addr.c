@@ -16,6 +16,16 @@ static bool is_mapped(const uint8_t bytes[16])
     return memcmp(bytes, prefix, sizeof prefix) == 0;
 }
 
+bool addr_is_valid(const struct addr *addr)
+{
+    static const uint8_t zero[12];
+
+    if (addr->family == ADDR_IPV4) {
+        return memcmp(addr->bytes + 4, zero, sizeof zero) == 0;
+    }
+    return addr->family == ADDR_IPV6 && !is_mapped(addr->bytes) && !addr_is_link_local(addr);
+}
+
 int addr_parse(const char *text, struct addr *ret_addr, struct errmsg *err)
 {
     struct addr addr = {0};
@@ -117,6 +127,17 @@ static void mask_host_bits(struct addr *addr, unsigned prefix_bits)
     for (unsigned bit = prefix_bits; bit < 128; bit++) {
         addr->bytes[bit / 8] = (uint8_t)(addr->bytes[bit / 8] & ~(0x80u >> (bit % 8)));
     }
+}
+
+bool cidr_is_valid(const struct cidr *cidr)
+{
+    struct addr masked = cidr->addr;
+
+    if (!addr_is_valid(&cidr->addr) || cidr->prefix_bits > family_bits(&cidr->addr)) {
+        return false;
+    }
+    mask_host_bits(&masked, cidr->prefix_bits);
+    return addr_compare(&masked, &cidr->addr) == 0;
 }
 
 int cidr_parse(const char *text, struct cidr *ret_cidr, struct errmsg *err)

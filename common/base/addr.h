@@ -55,6 +55,12 @@ int addr_compare(const struct addr *a, const struct addr *b);
 int endpoint_compare(const struct endpoint *a, const struct endpoint *b);
 bool cidr_contains(const struct cidr *cidr, const struct addr *addr);
 
+/* What addr_parse could have made: a known family, zeros behind the used bytes, neither IPv4-mapped
+ * nor IPv6 link-local. For values that came from bytes. */
+bool addr_is_valid(const struct addr *addr);
+/* Likewise for cidr_parse: length within the family, no bit set behind it. */
+bool cidr_is_valid(const struct cidr *cidr);
+
 bool addr_is_loopback(const struct addr *addr);
 /* 169.254.0.0/16 and fe80::/10. */
 bool addr_is_link_local(const struct addr *addr);

@@ -22,7 +22,8 @@
 #define LIMIT_TARGETS 131072 /* 32 vote chunks of 4096 slots */
 #define LIMIT_ROWS 262144    /* scopes and (scope, backend) pairs */
 #define LIMIT_LABELS 20      /* a group */
-#define LIMIT_NAME_BYTES 128 /* S: 2-128 */
+#define LIMIT_NAME_BYTES_MIN 2
+#define LIMIT_NAME_BYTES 128 /* the seeds: 2-128 */
 #define LIMIT_ZONE_BYTES 32
 #define LIMIT_DESCRIPTION_BYTES 128
 #define LIMIT_LABEL_KEY_BYTES 63

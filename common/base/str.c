@@ -79,6 +79,57 @@ bool str_unhex(const char *text, uint8_t *to, size_t n_bytes)
     return true;
 }
 
+/* Length of the UTF-8 sequence at `at`, 0 when it is none: overlong forms, surrogates and numbers
+ * above U+10FFFF are refused by the range of the second byte. */
+static size_t utf8_length(const unsigned char *at)
+{
+    unsigned char low = 0x80;
+    unsigned char high = 0xbf;
+    size_t n;
+
+    if (at[0] < 0x80) {
+        return 1;
+    }
+    if (at[0] >= 0xc2 && at[0] <= 0xdf) {
+        n = 2;
+    } else if ((at[0] & 0xf0) == 0xe0) {
+        n = 3;
+        low = at[0] == 0xe0 ? 0xa0 : 0x80;
+        high = at[0] == 0xed ? 0x9f : 0xbf;
+    } else if (at[0] >= 0xf0 && at[0] <= 0xf4) {
+        n = 4;
+        low = at[0] == 0xf0 ? 0x90 : 0x80;
+        high = at[0] == 0xf4 ? 0x8f : 0xbf;
+    } else {
+        return 0;
+    }
+    if (at[1] < low || at[1] > high) {
+        return 0;
+    }
+    for (size_t i = 2; i < n; i++) {
+        if ((at[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    return n;
+}
+
+bool str_is_text(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+
+    while (*at != '\0') {
+        size_t n = utf8_length(at);
+
+        /* C0, DEL and the C1 block, which is C2 80 .. C2 9F. */
+        if (n == 0 || *at < 0x20 || *at == 0x7f || (*at == 0xc2 && at[1] < 0xa0)) {
+            return false;
+        }
+        at += n;
+    }
+    return true;
+}
+
 unsigned str_distance(const char *a, const char *b)
 {
     unsigned row[65];

@@ -17,6 +17,10 @@ void str_hex(const uint8_t *data, size_t n_bytes, char *to);
 /* Exactly 2 * n_bytes hex digits of either case; false otherwise. */
 bool str_unhex(const char *text, uint8_t *to, size_t n_bytes);
 
+/* Valid UTF-8 (RFC 3629) without control characters: what may be shown on a terminal, put in JSON
+ * and in a log line as it is. */
+bool str_is_text(const char *text);
+
 /* Edit distance for "did you mean"; both at most 64 characters, longer counts as 64. */
 unsigned str_distance(const char *a, const char *b);
 

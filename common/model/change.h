@@ -38,9 +38,13 @@ struct backend_update {
     uint32_t drain_timeout_ms;
 };
 
+/* Quietly does nothing when the backend is gone, was added again or was removed once more: then id
+ * or removal differ. */
 struct backend_purge {
+    char group[LIMIT_NAME_BYTES + 1];
+    struct endpoint at;
     uint64_t backend_id;
-    uint64_t birth; /* a re-added backend has another one and stays */
+    uint64_t drain_revision; /* of the removal that is done (struct catalog_backend) */
 };
 
 struct cluster_init {

@@ -13,6 +13,10 @@
 #define REQUEST_ID_BYTES 16
 #define HOST_BYTES 255 /* longest DNS name */
 
+#define CLUSTER_VOTE_INTERVAL_MS 1000
+#define CLUSTER_VOTE_INTERVAL_MS_MIN 200
+#define CLUSTER_VOTE_INTERVAL_MS_MAX 5000
+
 struct cluster_id {
     uint8_t bytes[CLUSTER_ID_BYTES];
 };
@@ -25,7 +29,7 @@ struct request_id {
 
 struct cluster_settings {
     uint32_t vote_interval_ms;        /* V, 200..5000, default 1000 */
-    struct cidr allowed[LIMIT_CIDRS]; /* where backends may be; see CLUSTER_DEFAULT_CIDRS */
+    struct cidr allowed[LIMIT_CIDRS]; /* where backends may be; see cluster_settings_default */
     uint32_t n_allowed;
     bool is_held; /* global hold; set in a later stage */
 };

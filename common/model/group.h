@@ -69,8 +69,11 @@ struct label {
 /* Identity inside a group: (address, port). */
 struct backend {
     struct endpoint at;
-    uint8_t weight;      /* 0..100 */
-    uint8_t admin_state; /* enum admin_state */
+    uint8_t weight; /* 0..100 */
+    /* enum admin_state. ADMIN_NONE in a document that is put = the document does not say: a backend
+     * that is there keeps its admin state, a new one is enabled. So applying a file again does not
+     * undo an operator's drain. Never ADMIN_NONE in a catalog. */
+    uint8_t admin_state;
     char zone[LIMIT_ZONE_BYTES + 1];
     char description[LIMIT_DESCRIPTION_BYTES + 1];
 };
@@ -105,5 +108,8 @@ struct server_group {
 void server_group_close(struct server_group *group);
 /* Deep copy. Errors: ERR_NOMEM, *to untouched. */
 int server_group_clone(struct server_group *to, const struct server_group *from);
+/* By endpoint, as the catalog wants them; duplicates stay side by side and validate_group names
+ * them. */
+void server_group_sort_backends(struct server_group *group);
 
 #endif

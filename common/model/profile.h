@@ -10,13 +10,16 @@
 #include "common/model/check.h"
 #include "common/model/group.h"
 
-/* Everything but name and backends. profile: not PROFILE_NONE. */
+/* Everything but name and backends. profile: not PROFILE_NONE. protocol: PROTOCOL_NONE = geneve for
+ * gwlb, tcp for the others. The type is ip. below_quorum is `hold` for nlb too: its rule `local`
+ * does not ask, another rule that is set by hand does. */
 void profile_group_defaults(enum profile profile, enum protocol protocol,
                             struct server_group *ret_group);
 /* The check of a profile for a group's protocol and a check type; type CHECK_TYPE_NONE = the
  * profile's own default type. */
 void profile_check_defaults(enum profile profile, enum protocol protocol, enum check_type type,
                             struct health_check *ret_check);
+/* Weight 100; admin state not said (see struct backend). */
 void profile_backend_defaults(enum profile profile, struct backend *ret_backend);
 
 #endif

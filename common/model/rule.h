@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/err.h"
+
 enum rule_kind {
     RULE_NONE = 0,
     RULE_LOCAL = 1,
@@ -34,5 +36,12 @@ struct verdict_rule {
     bool is_split;
     uint8_t below_quorum; /* enum below_quorum */
 };
+
+#define RULE_TEXT_BYTES 16 /* "at-least 64" and NUL */
+
+/* "majority", "at-least 2", "percent 82": the one spelling of documents and output. */
+char *rule_column_format(const struct rule_column *column, char text[RULE_TEXT_BYTES]);
+/* Errors: ERR_INVALID with a sentence that quotes the text and lists what may be written. */
+int rule_column_parse(const char *text, struct rule_column *ret_column, struct errmsg *err);
 
 #endif

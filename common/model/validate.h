@@ -13,7 +13,11 @@
 #include "common/model/listener.h"
 
 int validate_name(const char *what, const char *name, struct errmsg *err);
+/* group->backends sorted by endpoint (server_group_sort_backends). */
 int validate_group(const struct server_group *group, struct errmsg *err);
+/* One backend's weight by the group's profile: 0..100, gwlb 0 or 100. */
+int validate_backend_weight(const struct server_group *group, const struct endpoint *at,
+                            unsigned weight, struct errmsg *err);
 int validate_listener(const struct listener *listener, struct errmsg *err);
 int validate_settings(const struct cluster_settings *settings, struct errmsg *err);
 int validate_node(const struct member_node *node, struct errmsg *err);

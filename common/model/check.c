@@ -1,0 +1,39 @@
+#include "common/model/check.h"
+
+#include <assert.h>
+
+bool http_codes_has(const struct http_codes *codes, unsigned code)
+{
+    if (code < HTTP_CODE_MIN || code > HTTP_CODE_MAX) {
+        return false;
+    }
+    unsigned bit = code - HTTP_CODE_MIN;
+    return (codes->words[bit / 64] >> (bit % 64) & 1) != 0;
+}
+
+void http_codes_add(struct http_codes *codes, unsigned first, unsigned last)
+{
+    assert(first >= HTTP_CODE_MIN);
+    assert(last <= HTTP_CODE_MAX);
+
+    for (unsigned code = first; code <= last; code++) {
+        unsigned bit = code - HTTP_CODE_MIN;
+
+        codes->words[bit / 64] |= UINT64_C(1) << (bit % 64);
+    }
+}
+
+static uint64_t window_ms(uint64_t probe_ms, uint64_t interval_ms, uint64_t threshold)
+{
+    return threshold == 0 ? 0 : probe_ms * threshold + interval_ms * (threshold - 1);
+}
+
+uint64_t check_failure_window_ms(const struct health_check *check)
+{
+    return window_ms(check->timeout_ms, check->interval_ms, check->unhealthy_threshold);
+}
+
+uint64_t check_success_window_ms(const struct health_check *check, uint64_t response_ms)
+{
+    return window_ms(response_ms, check->interval_ms, check->healthy_threshold);
+}

@@ -1,0 +1,57 @@
+#include "common/model/validate_field.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/str.h"
+
+const struct range validate_idle_timeout = {1000, 6000000, "1s..6000s", "ms"};
+
+int object_refuse(const struct object *object, struct errmsg *err, int code, const char *format,
+                  ...)
+{
+    char sentence[ERRMSG_BYTES];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    if (object->name == NULL) {
+        return errmsg_set(err, code, "%s: %s", object->kind, sentence);
+    }
+    return errmsg_set(err, code, "%s \"%s\": %s", object->kind, object->name, sentence);
+}
+
+int validate_text(const struct object *object, const char *field, const char *text,
+                  struct errmsg *err)
+{
+    if (!str_is_text(text)) {
+        return object_refuse(object, err, ERR_INVALID,
+                             "%s must be UTF-8 text without control characters", field);
+    }
+    return 0;
+}
+
+int validate_range(const struct object *object, const char *field, uint64_t value,
+                   const struct range *range, struct errmsg *err)
+{
+    if (value < range->min || value > range->max) {
+        return object_refuse(object, err, ERR_INVALID, "%s must be %s, got %" PRIu64 "%s", field,
+                             range->text, value, range->unit);
+    }
+    return 0;
+}
+
+int validate_choice(const struct object *object, const char *field, const struct name_table *table,
+                    unsigned value, struct errmsg *err)
+{
+    char list[200];
+
+    if (strcmp(names_word(table, value), "?") == 0) {
+        return object_refuse(object, err, ERR_INVALID, "%s must be %s", field,
+                             names_list(table, list, sizeof list));
+    }
+    return 0;
+}

@@ -1,0 +1,40 @@
+/* Parts that the validators share: how a sentence begins, and the checks of one field. Private to
+ * common/model/validate*.c. */
+#ifndef JURY_MODEL_VALIDATE_FIELD_H
+#define JURY_MODEL_VALIDATE_FIELD_H
+
+#include <stdint.h>
+
+#include "common/base/err.h"
+#include "common/model/names.h"
+
+/* What a sentence is about: `server group "web": ...`, `cluster settings: ...` (name NULL). */
+struct object {
+    const char *kind;
+    const char *name;
+};
+
+/* Write "KIND "NAME": sentence" and return `code`. */
+int object_refuse(const struct object *object, struct errmsg *err, int code, const char *format,
+                  ...) __attribute__((format(printf, 4, 5)));
+
+/* An allowed range as a person reads it ("0.1s..300s") and the unit of the number that is compared
+ * ("ms", or "" for a plain count). */
+struct range {
+    uint64_t min;
+    uint64_t max;
+    const char *text;
+    const char *unit;
+};
+
+extern const struct range validate_idle_timeout; /* 1s..6000s */
+
+/* Errors of all: ERR_INVALID with a sentence that names object, field, value and range. */
+int validate_range(const struct object *object, const char *field, uint64_t value,
+                   const struct range *range, struct errmsg *err);
+int validate_choice(const struct object *object, const char *field, const struct name_table *table,
+                    unsigned value, struct errmsg *err);
+int validate_text(const struct object *object, const char *field, const char *text,
+                  struct errmsg *err);
+
+#endif

@@ -1,0 +1,477 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/str.h"
+#include "common/base/units.h"
+#include "common/model/names.h"
+#include "common/model/validate.h"
+#include "common/model/validate_field.h"
+
+static const struct range probe_time = {100, 300000, "0.1s..300s", "ms"};
+static const struct range threshold = {1, 10, "1..10", ""};
+static const struct range percent = {0, 100, "0..100", ""};
+static const struct range weight_range = {0, 100, "0..100", ""};
+static const struct range drain_time = {0, 3600000, "0s..3600s", "ms"};
+
+/* `FIELD WORD is not available yet: write `FIELD: INSTEAD``. */
+static int refuse_yet(const struct object *object, const char *field, const char *word,
+                      const char *instead, struct errmsg *err)
+{
+    return object_refuse(object, err, ERR_UNAVAILABLE_YET,
+                         "%s %s is not available yet: write `%s: %s`", field, word, field, instead);
+}
+
+static bool has_tcp_fields(const struct tcp_check *tcp)
+{
+    return tcp->handshake != 0 || tcp->close != 0 || tcp->on_timeout != 0;
+}
+
+static bool has_http_fields(const struct http_check *http)
+{
+    static const struct http_codes none;
+
+    return http->method != 0 || http->version != 0 || http->host != 0 || http->path[0] != '\0' ||
+           http->domain[0] != '\0' || memcmp(&http->expect, &none, sizeof none) != 0;
+}
+
+static bool has_udp_fields(const struct udp_check *udp)
+{
+    return udp->method != 0 || udp->n_payload_bytes != 0 || udp->n_expect_bytes != 0;
+}
+
+/* Fields of a check type that is not the check's own must be zero: two checks that probe alike are
+ * then equal and share a target (N19). */
+static int check_foreign_fields(const struct object *object, const struct health_check *check,
+                                struct errmsg *err)
+{
+    const char *field = NULL;
+
+    if (check->type != CHECK_TYPE_TCP && has_tcp_fields(&check->tcp)) {
+        field = "tcp";
+    } else if (check->type != CHECK_TYPE_HTTP && has_http_fields(&check->http)) {
+        field = "http";
+    } else if (check->type != CHECK_TYPE_UDP && has_udp_fields(&check->udp)) {
+        field = "udp";
+    }
+    if (field != NULL) {
+        return object_refuse(object, err, ERR_INVALID,
+                             "check.%s is allowed only with check.type %s, this check is %s", field,
+                             field, names_word(&names_check_type, check->type));
+    }
+    return 0;
+}
+
+static int check_tcp(const struct object *object, const struct tcp_check *tcp, struct errmsg *err)
+{
+    int rc =
+        validate_choice(object, "check.tcp.handshake", &names_tcp_handshake, tcp->handshake, err);
+
+    if (rc == 0) {
+        rc = validate_choice(object, "check.tcp.close", &names_tcp_close, tcp->close, err);
+    }
+    if (rc == 0) {
+        rc = validate_choice(object, "check.tcp.on_timeout", &names_tcp_on_timeout, tcp->on_timeout,
+                             err);
+    }
+    if (rc == 0 && tcp->close == TCP_CLOSE_FIN && tcp->handshake != TCP_FULL) {
+        rc = object_refuse(object, err, ERR_INVALID,
+                           "check.tcp.close fin is allowed only with check.tcp.handshake full");
+    }
+    if (rc == 0 && tcp->handshake == TCP_HALF_OPEN) {
+        rc = refuse_yet(object, "check.tcp.handshake", "half-open", "full", err);
+    }
+    if (rc == 0 && tcp->close == TCP_CLOSE_FIN) {
+        rc = refuse_yet(object, "check.tcp.close", "fin", "rst", err);
+    }
+    return rc;
+}
+
+static bool holds_only(const char *text, const char *others, bool any_visible)
+{
+    for (; *text != '\0'; text++) {
+        bool is_plain = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
+                        (*text >= '0' && *text <= '9');
+        bool is_visible = *text > ' ' && *text < 0x7f;
+
+        if (!is_plain && !(any_visible && is_visible) && strchr(others, *text) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int check_http_codes(const struct object *object, const struct http_codes *codes,
+                            struct errmsg *err)
+{
+    unsigned n_codes = 0;
+
+    for (unsigned code = HTTP_CODE_MIN; code <= HTTP_CODE_MAX; code++) {
+        n_codes += http_codes_has(codes, code);
+    }
+    /* 400 codes in seven words: the bits behind the last code name none. */
+    bool is_clean = codes->words[6] >> ((HTTP_CODE_MAX - HTTP_CODE_MIN + 1) % 64) == 0;
+    if (n_codes == 0 || !is_clean) {
+        return object_refuse(object, err, ERR_INVALID,
+                             "check.http.expect must hold at least one status code within %d..%d",
+                             HTTP_CODE_MIN, HTTP_CODE_MAX);
+    }
+    return 0;
+}
+
+static int check_http(const struct object *object, const struct http_check *http,
+                      struct errmsg *err)
+{
+    int rc = validate_choice(object, "check.http.method", &names_http_method, http->method, err);
+
+    if (rc == 0) {
+        rc = validate_choice(object, "check.http.version", &names_http_version, http->version, err);
+    }
+    if (rc == 0) {
+        rc = validate_choice(object, "check.http.host", &names_http_host, http->host, err);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    if (http->path[0] != '/' || !holds_only(http->path, "", true)) {
+        return object_refuse(object, err, ERR_INVALID,
+                             "check.http.path must be 1..%d visible ASCII characters beginning "
+                             "with \"/\"",
+                             LIMIT_PATH_BYTES);
+    }
+    if ((http->host == HTTP_HOST_DOMAIN) != (http->domain[0] != '\0')) {
+        return object_refuse(object, err, ERR_INVALID,
+                             "check.http.domain must be set with check.http.host domain and only "
+                             "then");
+    }
+    if (!holds_only(http->domain, ".-_:[]", false)) {
+        return object_refuse(object, err, ERR_INVALID,
+                             "check.http.domain must be 1..%d letters, digits, \".\", \"-\", "
+                             "\"_\", or a port behind \":\"",
+                             LIMIT_DOMAIN_BYTES);
+    }
+    return check_http_codes(object, &http->expect, err);
+}
+
+static int check_type_fields(const struct object *object, const struct server_group *group,
+                             struct errmsg *err)
+{
+    const struct health_check *check = &group->check;
+    const char *word = names_word(&names_check_type, check->type);
+
+    if (group->profile == PROFILE_GWLB && check->type != CHECK_TYPE_TCP &&
+        check->type != CHECK_TYPE_HTTP) {
+        return object_refuse(object, err, ERR_INVALID,
+                             "check.type must be tcp or http with profile gwlb, got %s", word);
+    }
+    switch ((enum check_type)check->type) {
+    case CHECK_TYPE_TCP:
+        return check_tcp(object, &check->tcp, err);
+    case CHECK_TYPE_HTTP:
+        return check_http(object, &check->http, err);
+    case CHECK_TYPE_NONE:
+    case CHECK_TYPE_UDP:
+    case CHECK_TYPE_TLS:
+    case CHECK_TYPE_GRPC:
+        break;
+    }
+    return refuse_yet(object, "check.type", word, "tcp` or `http", err);
+}
+
+static int check_check(const struct object *object, const struct server_group *group,
+                       struct errmsg *err)
+{
+    const struct health_check *check = &group->check;
+    int rc = validate_choice(object, "check.type", &names_check_type, check->type, err);
+
+    if (rc == 0) {
+        rc = validate_range(object, "check.timeout", check->timeout_ms, &probe_time, err);
+    }
+    if (rc == 0) {
+        rc = validate_range(object, "check.interval", check->interval_ms, &probe_time, err);
+    }
+    if (rc == 0) {
+        rc = validate_range(object, "check.healthy_threshold", check->healthy_threshold, &threshold,
+                            err);
+    }
+    if (rc == 0) {
+        rc = validate_range(object, "check.unhealthy_threshold", check->unhealthy_threshold,
+                            &threshold, err);
+    }
+    if (rc == 0) {
+        rc = validate_choice(object, "check.pacing", &names_pacing, check->pacing, err);
+    }
+    if (rc == 0) {
+        rc = check_foreign_fields(object, check, err);
+    }
+    if (rc == 0) {
+        rc = check_type_fields(object, group, err);
+    }
+    if (rc == 0 && check->pacing == PACING_FIXED) {
+        rc = refuse_yet(object, "check.pacing", "fixed", "end-to-start", err);
+    }
+    return rc;
+}
+
+static int check_column(const struct object *object, const char *field,
+                        const struct rule_column *column, struct errmsg *err)
+{
+    static const struct range k_range = {1, LIMIT_NODES, "1..64", ""};
+    static const struct range x_range = {1, 100, "1..100", ""};
+    char what[40];
+    int rc = validate_choice(object, field, &names_rule, column->kind, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    snprintf(what, sizeof what, "%s: the figure of %s", field,
+             names_word(&names_rule, column->kind));
+    if (column->kind == RULE_AT_LEAST) {
+        return validate_range(object, what, column->value, &k_range, err);
+    }
+    if (column->kind == RULE_PERCENT) {
+        return validate_range(object, what, column->value, &x_range, err);
+    }
+    if (column->value != 0) {
+        return object_refuse(object, err, ERR_INVALID, "%s: %s takes no figure, got %u", field,
+                             names_word(&names_rule, column->kind), column->value);
+    }
+    return 0;
+}
+
+static int check_rule(const struct object *object, const struct verdict_rule *rule,
+                      struct errmsg *err)
+{
+    int rc = check_column(object, rule->is_split ? "rule.down" : "rule", &rule->down, err);
+
+    if (rc == 0) {
+        rc = check_column(object, rule->is_split ? "rule.up" : "rule", &rule->up, err);
+    }
+    if (rc == 0 && !rule->is_split &&
+        (rule->up.kind != rule->down.kind || rule->up.value != rule->down.value)) {
+        rc = object_refuse(object, err, ERR_INVALID,
+                           "rule: down and up differ, so both must be written");
+    }
+    if (rc == 0) {
+        rc = validate_choice(object, "below_quorum", &names_below_quorum, rule->below_quorum, err);
+    }
+    return rc;
+}
+
+static int check_place(const struct object *object, const struct server_group *group,
+                       struct errmsg *err)
+{
+    int rc = validate_choice(object, "profile", &names_profile, group->profile, err);
+
+    if (rc == 0) {
+        rc = validate_choice(object, "type", &names_group_type, group->type, err);
+    }
+    if (rc == 0) {
+        rc = validate_choice(object, "protocol", &names_protocol, group->protocol, err);
+    }
+    if (rc == 0 && group->type == GROUP_TYPE_INSTANCE) {
+        rc = refuse_yet(object, "type", "instance", "ip", err);
+    }
+    if (rc == 0 && group->protocol != PROTOCOL_TCP) {
+        rc = refuse_yet(object, "protocol", names_word(&names_protocol, group->protocol), "tcp",
+                        err);
+    }
+    if (rc == 0 && group->vpc[0] != '\0') {
+        rc = object_refuse(object, err, ERR_INVALID, "vpc is allowed only with type instance");
+    }
+    if (rc == 0 && group->address_family != ADDR_NONE && group->address_family != ADDR_IPV4 &&
+        group->address_family != ADDR_IPV6) {
+        rc = object_refuse(object, err, ERR_INVALID, "address_family must be ipv4 or ipv6");
+    }
+    return rc;
+}
+
+static int check_forwarding(const struct object *object, const struct server_group *group,
+                            struct errmsg *err)
+{
+    int rc = validate_choice(object, "scheduler", &names_scheduler, group->scheduler, err);
+
+    if (rc == 0 && group->scheduler != SCHEDULER_5_TUPLE && group->scheduler != SCHEDULER_WRR) {
+        rc = refuse_yet(object, "scheduler", names_word(&names_scheduler, group->scheduler),
+                        "5-tuple` or `wrr", err);
+    }
+    if (rc == 0) {
+        rc = validate_choice(object, "all_bad", &names_all_bad, group->all_bad, err);
+    }
+    if (rc == 0) {
+        rc = validate_range(object, "fail_open_threshold", group->fail_open_percent, &percent, err);
+    }
+    if (rc == 0 && group->profile != PROFILE_GWLB && group->failover != FAILOVER_NONE) {
+        rc = object_refuse(object, err, ERR_INVALID, "failover is allowed only with profile gwlb");
+    }
+    if (rc == 0 && group->profile == PROFILE_GWLB) {
+        rc = validate_choice(object, "failover", &names_failover, group->failover, err);
+    }
+    if (rc == 0 && group->failover == FAILOVER_REBALANCE) {
+        rc = refuse_yet(object, "failover", "rebalance", "no-rebalance", err);
+    }
+    if (rc == 0) {
+        rc = validate_range(object, "drain.timeout", group->drain.timeout_ms, &drain_time, err);
+    }
+    if (rc == 0) {
+        rc = validate_range(object, "idle_timeout", group->idle_timeout_ms, &validate_idle_timeout,
+                            err);
+    }
+    return rc;
+}
+
+static int check_labels(const struct object *object, const struct server_group *group,
+                        struct errmsg *err)
+{
+    if (group->n_labels > LIMIT_LABELS) {
+        return object_refuse(object, err, ERR_LIMIT, "%" PRIu32 " labels, the limit is %d",
+                             group->n_labels, LIMIT_LABELS);
+    }
+    for (uint32_t i = 0; i < group->n_labels; i++) {
+        const struct label *label = &group->labels[i];
+
+        if (label->key[0] == '\0' || !holds_only(label->key, "._-/", false)) {
+            return object_refuse(object, err, ERR_INVALID,
+                                 "labels: a key must be 1..%d letters, digits, \".\", \"_\", "
+                                 "\"-\" or \"/\", got \"%.40s\"",
+                                 LIMIT_LABEL_KEY_BYTES,
+                                 str_is_text(label->key) ? label->key : "(not text)");
+        }
+        for (uint32_t j = 0; j < i; j++) {
+            if (strcmp(group->labels[j].key, label->key) == 0) {
+                return object_refuse(object, err, ERR_INVALID, "labels: \"%s\" is there twice",
+                                     label->key);
+            }
+        }
+        int rc = validate_text(object, "labels: a value", label->value, err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+int validate_backend_weight(const struct server_group *group, const struct endpoint *at,
+                            unsigned weight, struct errmsg *err)
+{
+    struct object object = {"server group", group->name};
+    char text[ENDPOINT_TEXT_BYTES];
+    char field[ENDPOINT_TEXT_BYTES + 32];
+
+    snprintf(field, sizeof field, "backend %s: weight", endpoint_format(at, text));
+    if (group->profile == PROFILE_GWLB && weight != 0 && weight != 100) {
+        return object_refuse(&object, err, ERR_INVALID,
+                             "%s must be 0 or 100 with profile gwlb, got %u", field, weight);
+    }
+    return validate_range(&object, field, weight, &weight_range, err);
+}
+
+/* "" or what makes the address unfit for a backend wherever it is allowed. */
+static const char *address_fault(const struct server_group *group, const struct addr *addr)
+{
+    static const uint8_t broadcast[4] = {255, 255, 255, 255};
+
+    if (!addr_is_valid(addr)) {
+        return "is not an address that can be probed";
+    }
+    if (addr_is_unspecified(addr)) {
+        return "is the unspecified address";
+    }
+    if (addr_is_multicast(addr)) {
+        return "is a multicast address";
+    }
+    if (addr->family == ADDR_IPV4 && memcmp(addr->bytes, broadcast, sizeof broadcast) == 0) {
+        return "is the broadcast address";
+    }
+    if (group->address_family != ADDR_NONE && group->address_family != addr->family) {
+        return group->address_family == ADDR_IPV4 ? "must be an IPv4 address (address_family ipv4)"
+                                                  : "must be an IPv6 address (address_family ipv6)";
+    }
+    return "";
+}
+
+static int check_backend(const struct object *object, const struct server_group *group,
+                         const struct backend *backend, struct errmsg *err)
+{
+    char text[ENDPOINT_TEXT_BYTES];
+    char field[ENDPOINT_TEXT_BYTES + 32];
+    const char *fault = address_fault(group, &backend->at.addr);
+
+    endpoint_format(&backend->at, text);
+    if (fault[0] != '\0') {
+        return object_refuse(object, err, ERR_INVALID, "backend %s: the address %s", text, fault);
+    }
+    if (backend->at.port == 0) {
+        return object_refuse(object, err, ERR_INVALID, "backend %s: port must be 1..65535", text);
+    }
+    int rc = validate_backend_weight(group, &backend->at, backend->weight, err);
+    if (rc == 0 && backend->admin_state != ADMIN_NONE) {
+        snprintf(field, sizeof field, "backend %s: admin_state", text);
+        rc = validate_choice(object, field, &names_admin_state, backend->admin_state, err);
+    }
+    if (rc == 0) {
+        snprintf(field, sizeof field, "backend %s: zone", text);
+        rc = validate_text(object, field, backend->zone, err);
+    }
+    if (rc == 0) {
+        snprintf(field, sizeof field, "backend %s: description", text);
+        rc = validate_text(object, field, backend->description, err);
+    }
+    return rc;
+}
+
+static int check_backends(const struct object *object, const struct server_group *group,
+                          struct errmsg *err)
+{
+    char text[ENDPOINT_TEXT_BYTES];
+
+    if (group->n_backends > LIMIT_BACKENDS_PER_GROUP) {
+        return object_refuse(object, err, ERR_LIMIT, "%" PRIu32 " backends, the limit is %d",
+                             group->n_backends, LIMIT_BACKENDS_PER_GROUP);
+    }
+    for (uint32_t i = 0; i < group->n_backends; i++) {
+        const struct backend *backend = &group->backends[i];
+        int rc = check_backend(object, group, backend, err);
+
+        if (rc != 0) {
+            return rc;
+        }
+        int order = i == 0 ? -1 : endpoint_compare(&group->backends[i - 1].at, &backend->at);
+        if (order == 0) {
+            return object_refuse(object, err, ERR_INVALID,
+                                 "backend %s is there twice: once with weight %u, once with "
+                                 "weight %u",
+                                 endpoint_format(&backend->at, text), group->backends[i - 1].weight,
+                                 backend->weight);
+        }
+        if (order > 0) {
+            return object_refuse(object, err, ERR_INVALID,
+                                 "backends must be sorted by address and port, %s is not",
+                                 endpoint_format(&backend->at, text));
+        }
+    }
+    return 0;
+}
+
+int validate_group(const struct server_group *group, struct errmsg *err)
+{
+    struct object object = {"server group", group->name};
+    int rc = validate_name("server group", group->name, err);
+
+    if (rc == 0) {
+        rc = check_place(&object, group, err);
+    }
+    if (rc == 0) {
+        rc = check_check(&object, group, err);
+    }
+    if (rc == 0) {
+        rc = check_rule(&object, &group->rule, err);
+    }
+    if (rc == 0) {
+        rc = check_forwarding(&object, group, err);
+    }
+    if (rc == 0) {
+        rc = check_labels(&object, group, err);
+    }
+    return rc != 0 ? rc : check_backends(&object, group, err);
+}
