@@ -43,6 +43,33 @@ struct vote_change {
     uint32_t suspect_mask;
 };
 
+/* `why` asks a peer for what its change messages did not bring. Each target is answered with one
+ * vote_change to the asker (not to the others), which counts like any other. */
+struct vote_question {
+    uint64_t epoch;
+    uint64_t sequence; /* a row of its own: questions and votes are not ordered to each other */
+    uint16_t n_targets;
+    struct target_id targets[LIMIT_QUESTION_TARGETS];
+};
+
+/* What is left of the flows on rows that drain or were removed, sent with each vector while there
+ * is such a row; more rows than fit are sent in turn. */
+struct drain_entry {
+    uint32_t row;
+    uint64_t birth;
+    uint64_t drain_revision; /* which drain of the row */
+    uint64_t n_flows;
+    bool is_counting; /* a data plane of this node counts flows; else n_flows says nothing */
+    bool is_done;     /* no flow is left, by a data plane that has adopted the drain; or the
+                         deadline has passed; or nothing counts and there is no deadline */
+};
+struct drain_report {
+    uint64_t epoch;
+    uint64_t sequence; /* of the vector it goes with */
+    uint16_t n_entries;
+    struct drain_entry entries[LIMIT_DRAIN_ENTRIES];
+};
+
 struct hello {
     struct cluster_id cluster_id;
     uint64_t node_id; /* must equal the ZAP User-Id, else the message is dropped */

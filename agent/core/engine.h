@@ -1,0 +1,185 @@
+/* The engine: everything this node decides, as one function of events (design.md 4).
+ *
+ * `engine_step(engine, event, actions)` is called and never calls: no clock, socket, disk, thread
+ * or random source; time and messages come in events, what is to be done goes out in actions, which
+ * the shell carries out after the step. So N engines, a simulated network and a seed make a
+ * deterministic cluster. No verdict needs a leader, a quorum of Raft or a disk.
+ *
+ * One thread owns an engine. Reads for people are in engine_view.h. */
+#ifndef JURY_CORE_ENGINE_H
+#define JURY_CORE_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/core/catalog.h"
+#include "agent/core/classes.h"
+#include "agent/core/last_known_good.h"
+#include "agent/core/probe.h"
+#include "agent/core/timers.h"
+#include "agent/core/vote_msg.h"
+
+struct engine;
+
+struct engine_config {
+    uint64_t node_id;
+    uint64_t epoch; /* this start's number, kept on disk; 0: it could not be kept, so no votes
+                       are sent */
+    uint64_t seed;  /* phase of the vote interval */
+    uint64_t table_revision; /* of the forwarding table found at start, else 0: no rows or layout
+                                come out before a catalog at least as new is adopted */
+};
+
+/* NULL: no memory. now_ns: monotonic. */
+struct engine *engine_new(const struct engine_config *config, uint64_t now_ns);
+void engine_free(struct engine *engine);
+
+/* --- events --- */
+
+enum engine_event_kind {
+    ENGINE_TICK = 1,             /* no payload; at actions.wake_ns or whenever the shell likes */
+    ENGINE_CATALOG = 2,          /* catalog */
+    ENGINE_PROBE_RESULT = 3,     /* result */
+    ENGINE_HELLO = 4,            /* peer, hello */
+    ENGINE_VOTE_CHUNK = 5,       /* peer, chunk */
+    ENGINE_VOTE_CHANGE = 6,      /* peer, change */
+    ENGINE_VOTE_QUESTION = 7,    /* peer, question: answered in actions.replies */
+    ENGINE_DRAIN_REPORT = 8,     /* peer, report */
+    ENGINE_ASK = 9,              /* target: `why` wants to know what the peers know of it */
+    ENGINE_LAST_KNOWN_GOOD = 10, /* kept: before the first catalog */
+    ENGINE_DATA_PLANE = 11,      /* data_plane: for the rows of engine_drain_rows */
+    ENGINE_SUSPECT = 12          /* suspect_mask: this node doubts its own probes of these kinds */
+};
+
+struct data_plane_row {
+    uint32_t row;
+    uint64_t birth;
+    uint64_t n_flows; /* of all data planes of this node */
+    bool is_adopted;  /* each has adopted the generation that carried this drain's word */
+};
+
+struct data_plane_status {
+    bool is_counting; /* a data plane with a living heartbeat reports flows */
+    const struct data_plane_row *rows;
+    size_t n_rows;
+};
+
+/* What a pointer leads to is borrowed for the step (a catalog is referenced by the engine). */
+struct engine_event {
+    uint8_t kind;     /* enum engine_event_kind */
+    uint64_t now_ns;  /* monotonic, never going back between steps */
+    uint64_t boot_ns; /* CLOCK_BOOTTIME at the same moment */
+    uint64_t peer;    /* node id of the sender, by its key and not by the text of its message */
+    union {
+        struct catalog *catalog;
+        const struct probe_result *result;
+        const struct hello *hello;
+        const struct vote_chunk *chunk;
+        const struct vote_change *change;
+        const struct vote_question *question;
+        const struct drain_report *report;
+        struct target_id target;
+        const struct last_known_good *kept;
+        const struct data_plane_status *data_plane;
+        uint32_t suspect_mask; /* bit 1 << enum check_type */
+    } u;
+};
+
+/* --- actions --- */
+
+/* Change messages of one step. More are not lost: the next vector carries every opinion
+ * (counter changes_not_sent). */
+#define ENGINE_CHANGES 256
+#define ENGINE_PURGES 256
+
+struct probe_change {
+    struct target_id id;
+    const struct target_definition *definition; /* NULL = stop probing it; valid until the next
+                                                   step */
+    struct addr source;                         /* ADDR_NONE = the kernel's choice */
+    bool is_at_start; /* which window its first probe has (probe_schedule.h) */
+};
+
+struct vote_reply {
+    uint64_t to; /* node id */
+    struct vote_change change;
+};
+
+struct engine_purge {
+    uint64_t backend_id;
+    uint64_t birth; /* of the row */
+};
+
+/* Filled by each step from empty. Bounds: probes twice the slots, rows the catalog's rows (each at
+ * most once), the others as declared. */
+struct engine_actions {
+    /* To all peers; each V the whole vector, whatever it holds. */
+    uint16_t n_chunks; /* 0 = no vector now */
+    struct vote_chunk chunks[LIMIT_VOTE_CHUNKS];
+    bool has_hello; /* with each vector */
+    struct hello hello;
+    bool has_drain_report;
+    struct drain_report drain_report;
+    uint16_t n_changes; /* at once */
+    struct vote_change changes[ENGINE_CHANGES];
+    bool has_question;
+    struct vote_question question;
+    /* To one peer. */
+    uint16_t n_replies;
+    struct vote_reply replies[LIMIT_QUESTION_TARGETS];
+
+    /* Removals before additions; applied in this order. */
+    struct probe_change *probes;
+    uint32_t n_probes;
+    uint32_t probes_capacity;
+
+    /* Words that changed, those of one scope together and its own row last: write the words of a
+     * scope under its sequence, then a layout if one is due, then the generation. */
+    struct row_word *rows;
+    uint32_t n_rows;
+    uint32_t rows_capacity;
+    bool layout_due;         /* the adopted revision needs a layout; its words are in `rows` */
+    struct catalog *catalog; /* with layout_due: borrowed, take a reference to keep it */
+
+    /* The leader's to propose; every node names them, each V again until the row is gone. */
+    struct engine_purge purges[ENGINE_PURGES];
+    uint16_t n_purges;
+
+    uint64_t first_event; /* new entries of the event log: engine_event_at; alarms are among them */
+    uint32_t n_events;
+    bool verdicts_changed; /* last-known-good is out of date */
+    uint64_t wake_ns;      /* step again at this time at the latest; TIMER_NEVER = no need */
+};
+
+void engine_actions_init(struct engine_actions *actions);
+void engine_actions_close(struct engine_actions *actions);
+
+/* One step. What it refuses (another cluster's catalog, a stale vote) is a counter and not an
+ * error. Errors: ERR_NOMEM while taking a catalog or last-known-good: the event had no effect and
+ * may be given again. */
+int engine_step(struct engine *engine, const struct engine_event *event,
+                struct engine_actions *actions);
+
+/* --- for the shell --- */
+
+/* What the last-known-good file shall keep. Returns the number written; the number there is, when
+ * capacity is too small, is engine_n_kept_*. */
+size_t engine_n_kept_verdicts(const struct engine *engine);
+size_t engine_keep_verdicts(const struct engine *engine, uint64_t now_ns,
+                            struct kept_verdict verdicts[], size_t capacity);
+size_t engine_keep_deadlines(const struct engine *engine, struct kept_deadline deadlines[],
+                             size_t capacity);
+
+/* Rows that drain or were removed: those the data plane status is wanted for. */
+struct drain_row {
+    uint32_t row;
+    uint64_t birth;
+    uint64_t drain_revision;
+};
+size_t engine_drain_rows(const struct engine *engine, struct drain_row rows[], size_t capacity);
+
+/* The adopted catalog, borrowed until the next step; NULL before the first. */
+struct catalog *engine_catalog(const struct engine *engine);
+
+#endif

@@ -1,0 +1,220 @@
+/* What people and programs may ask the engine: copies, made by functions that change nothing
+ * (nodectl why, status, group describe, events; metrics). Ages are computed from now_ns, the
+ * monotonic time of the question. Everything a view names by pointer is a word in static storage.
+ */
+#ifndef JURY_CORE_ENGINE_VIEW_H
+#define JURY_CORE_ENGINE_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/core/catalog.h"
+#include "agent/core/engine.h"
+#include "agent/core/events.h"
+#include "common/model/reason.h"
+#include "common/model/rule.h"
+
+#define AGE_NEVER UINT64_MAX
+
+/* How a node's vote stands in a verdict. */
+enum vote_standing {
+    STANDING_NONE = 0,       /* no opinion was ever heard, or it lapsed */
+    STANDING_COUNTED = 1,    /* in c, and in f or p */
+    STANDING_REMEMBERED = 2, /* aged out or withdrawn: it only blocks */
+    STANDING_SUSPECT = 3,    /* its sender doubts it: not used at all */
+    STANDING_WAITING = 4     /* the node does not count as an observer yet */
+};
+const char *vote_standing_word(unsigned standing);
+
+struct vote_view {
+    uint64_t node_id;
+    bool is_self;
+    uint8_t standing; /* enum vote_standing */
+    uint8_t opinion;  /* enum opinion, as counted or remembered */
+    uint64_t age_ns;  /* since it was heard; own: since the last conclusive result; AGE_NEVER */
+    /* What the node said of its reason; false = not received. */
+    bool has_detail;
+    uint8_t reason; /* enum probe_reason of its last conclusive probe */
+    uint16_t http_status;
+    uint32_t response_us;
+    uint32_t streak;
+    uint64_t since_ns;      /* how long the opinion has held */
+    uint64_t detail_age_ns; /* since that was said */
+};
+
+/* Why `held` is set: several may be. */
+enum held_cause {
+    HELD_FEW_VOTES = 1 << 0,      /* c < q */
+    HELD_NO_OWN_VOTE = 1 << 1,    /* rule local: own vote missing or suspect */
+    HELD_CHECK_CHANGED = 1 << 2,  /* the verdict is of the check before */
+    HELD_LAST_KNOWN_GOOD = 1 << 3 /* the verdict is of the time before this start */
+};
+
+/* What it would take (N6). votes: how many more counted votes must be of that kind; own_results:
+ * how many more results in a row until this node's own opinion is of that kind (0 = it is). */
+struct next_change {
+    bool is_possible; /* false: no votes could bring it now; the sentence says why */
+    uint8_t to;       /* enum health_state */
+    uint8_t votes;
+    uint8_t own_results;
+    char sentence[256];
+};
+
+struct own_result {
+    bool has_result;
+    uint8_t probe_class; /* enum probe_class */
+    uint8_t reason;      /* enum probe_reason */
+    uint16_t http_status;
+    uint32_t response_us;
+    uint64_t age_ns; /* since its end */
+};
+
+struct backend_view {
+    char group[LIMIT_NAME_BYTES + 1];
+    struct endpoint at;
+    uint64_t backend_id;
+    struct row_id row;
+    struct target_id target; /* slot CATALOG_NO_SLOT: not probed */
+    uint8_t weight;
+    uint8_t admin_state; /* enum admin_state */
+    uint8_t life;        /* enum backend_life */
+
+    uint8_t health_state; /* enum health_state */
+    uint8_t marks;        /* bits of enum health_mark */
+    uint8_t held_causes;  /* bits of enum held_cause */
+    uint64_t since_ns;    /* how long the state has held, across restarts */
+    uint64_t kept_age_ns; /* with HELD_LAST_KNOWN_GOOD: since that verdict was kept */
+    bool is_unreachable;  /* from here */
+    uint8_t reason;       /* enum probe_reason: the most frequent among the deciding votes */
+    uint16_t http_status; /* with it */
+    uint8_t n_reasons;    /* different reasons of the deciding votes */
+    uint8_t reasons[8];
+
+    struct verdict_rule rule;
+    uint8_t n_observers, quorum;                  /* n, q */
+    uint8_t n_counted, n_fail, n_pass;            /* c, f, p */
+    uint8_t n_remembered_fail, n_remembered_pass; /* only block */
+    struct vote_view votes[LIMIT_NODES];          /* by node id, all observers of the catalog */
+    uint8_t n_votes;
+
+    uint32_t timeout_ms, interval_ms;
+    uint8_t healthy_threshold, unhealthy_threshold;
+    uint8_t check_type;
+    uint32_t pass_streak, fail_streak;             /* own, conclusive results */
+    struct own_result last;                        /* own, inconclusive ones too */
+    uint64_t failure_window_ms, success_window_ms; /* the latter for the last response time */
+    uint64_t revision;
+
+    struct next_change down, up;
+    char sentence[256]; /* the state and its ground in one sentence */
+
+    uint8_t row_class;             /* enum row_class */
+    uint8_t flow_policy;           /* enum flow_policy */
+    uint8_t deadline_cause;        /* enum deadline_cause */
+    uint64_t deadline_in_ns;       /* 0 = none or passed */
+    uint64_t n_flows;              /* of all nodes that count, while draining or removing */
+    uint8_t n_nodes_pending;       /* not done with the drain */
+    uint64_t pending[LIMIT_NODES]; /* those, by id */
+};
+
+/* ERR_NOTFOUND: no such group or backend in the adopted catalog. boot_ns for deadlines. */
+int engine_view_backend(const struct engine *engine, const char *group, const struct endpoint *at,
+                        uint64_t now_ns, uint64_t boot_ns, struct backend_view *ret_view);
+
+struct group_view {
+    char name[LIMIT_NAME_BYTES + 1];
+    uint64_t group_id;
+    struct row_id row;
+    uint8_t group_state; /* enum group_state */
+    uint8_t marks;       /* MARK_WARMING */
+    uint64_t since_ns;
+    uint32_t n_backends; /* removing ones included */
+    uint32_t n_eligible, n_healthy, n_initial;
+    uint32_t n_by_state[6]; /* indexed by enum health_state */
+    uint32_t n_unreachable, n_held, n_removing;
+    uint64_t failure_window_ms;
+    uint64_t success_window_ms; /* for a response time of one second */
+    uint64_t revision;
+};
+int engine_view_group(const struct engine *engine, const char *group, uint64_t now_ns,
+                      struct group_view *ret_view);
+
+/* The short form for lists: one line a backend, in the catalog's order. Returns the number written
+ * from backend index `first` on. */
+struct backend_line {
+    struct endpoint at;
+    uint64_t backend_id;
+    uint8_t weight, admin_state, life, health_state, marks, row_class;
+    bool is_unreachable;
+    uint8_t n_fail, n_pass, n_counted, n_observers;
+    uint8_t reason;
+    uint64_t since_ns;
+};
+size_t engine_view_lines(const struct engine *engine, const char *group, uint64_t now_ns,
+                         size_t first, struct backend_line lines[], size_t capacity);
+
+struct peer_view {
+    uint64_t node_id;
+    bool is_self, is_observer;            /* by the catalog */
+    bool counts;                          /* in n already */
+    uint64_t epoch, revision;             /* as last heard; 0 = never */
+    uint64_t hello_age_ns, vector_age_ns; /* AGE_NEVER */
+    uint32_t suspect_mask;
+    bool catalog_differs; /* at the same revision: its votes are refused */
+    uint64_t n_stale, n_refused;
+};
+
+/* X(name, help): named counters, all of events since the start. */
+#define ENGINE_COUNTERS(X)                                                                    \
+    X(results_dropped, "probe results for a definition that is no longer in the catalog")     \
+    X(results_inconclusive, "probe results that were a fault of this node")                   \
+    X(votes_stale, "vote messages dropped as older than, or equal to, one already taken")     \
+    X(votes_old_epoch, "messages of a start of the peer before its newest")                   \
+    X(votes_unknown_node, "messages of a node that is not in the catalog")                    \
+    X(votes_other_target, "change messages for a target that this catalog does not have")     \
+    X(chunks_differ, "vote chunks refused because the catalogs differ at one revision")       \
+    X(chunks_ahead, "vote chunks too far ahead of this node's catalog to be matched")         \
+    X(messages_malformed, "messages with values out of range")                                \
+    X(hellos_other_cluster, "hellos of another cluster")                                      \
+    X(catalogs_old, "catalogs ignored as not newer than the one in use")                      \
+    X(catalogs_other_cluster, "catalogs ignored as of another cluster")                       \
+    X(changes_not_sent, "change messages left to the next vector for lack of room in a step") \
+    X(purges_deferred, "purge proposals left to the next vote interval for lack of room")     \
+    X(events_lost, "events that pushed an older one out of the log")                          \
+    X(verdict_changes, "verdicts that changed state")                                         \
+    X(opinion_changes, "own opinions that changed")                                           \
+    X(vectors_sent, "whole vote vectors published")
+
+struct engine_counters {
+#define ENGINE_COUNTER_FIELD(name, help) uint64_t name;
+    ENGINE_COUNTERS(ENGINE_COUNTER_FIELD)
+#undef ENGINE_COUNTER_FIELD
+};
+const struct engine_counters *engine_view_counters(const struct engine *engine);
+
+struct engine_status {
+    uint64_t node_id, epoch, revision;
+    uint32_t vote_interval_ms;
+    bool is_observer;
+    uint8_t n_observers, quorum;
+    uint8_t n_fresh; /* observers heard within 3 V, this node included */
+    uint32_t n_targets;
+    uint32_t n_groups, n_groups_by_state[5]; /* indexed by enum group_state */
+    uint32_t n_backends, n_by_state[6];      /* indexed by enum health_state */
+    uint32_t n_held, n_unreachable;
+    uint64_t next_event; /* sequence of the next entry of the log */
+};
+void engine_view_status(const struct engine *engine, uint64_t now_ns,
+                        struct engine_status *ret_status);
+/* All members of the catalog by id. Returns their number. */
+size_t engine_view_peers(const struct engine *engine, uint64_t now_ns,
+                         struct peer_view peers[LIMIT_NODES]);
+
+/* The log. `first` is the oldest sequence kept, `next` the one that comes next. */
+uint64_t engine_event_first(const struct engine *engine);
+uint64_t engine_event_next(const struct engine *engine);
+/* NULL when it is no longer, or not yet, there; borrowed until the next step. */
+const struct event *engine_event_at(const struct engine *engine, uint64_t sequence);
+
+#endif

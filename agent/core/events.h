@@ -1,0 +1,77 @@
+/* What happened on this node, for `nodectl events`, the log and hooks: a bounded ring, oldest out
+ * first. Entries carry the votes that decided, so that an event can be understood without asking
+ * again (spec.md 5). */
+#ifndef JURY_CORE_EVENTS_H
+#define JURY_CORE_EVENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/addr.h"
+#include "common/base/limits.h"
+
+enum event_kind {
+    EVENT_NONE = 0,
+    EVENT_VERDICT_CHANGED = 1,   /* from, to: enum health_state */
+    EVENT_REACHABLE_CHANGED = 2, /* to: 0 reachable, 1 unreachable from here */
+    EVENT_OPINION_CHANGED = 3,   /* this node's own; from, to: enum opinion */
+    EVENT_GROUP_CHANGED = 4,     /* from, to: enum group_state */
+    EVENT_OBSERVERS_CHANGED = 5, /* from, to: n */
+    EVENT_CATALOG_ADOPTED = 6,   /* revision */
+    EVENT_CATALOGS_DIFFER = 7,   /* alarm: node_id has another catalog at the same revision */
+    EVENT_PEER_EPOCH = 8,        /* node_id was started again */
+    EVENT_DRAIN_DONE = 9         /* all nodes are done with a backend's drain or removal */
+};
+const char *event_kind_word(unsigned kind);
+
+/* Votes kept with an event; more are counted in n_fail and n_pass only. */
+#define EVENT_VOTES 8
+
+struct event_vote {
+    uint64_t node_id;
+    uint8_t opinion; /* enum opinion */
+    uint8_t reason;  /* enum probe_reason; REASON_NONE = not received */
+    uint16_t http_status;
+    uint64_t age_ns; /* since it was heard */
+};
+
+struct event {
+    uint64_t sequence; /* from 1, no gaps */
+    uint64_t at_ns;    /* monotonic; the shell knows its wall time */
+    uint8_t kind;      /* enum event_kind */
+    uint8_t from;
+    uint8_t to;
+    uint8_t marks;  /* enum health_mark, after the event */
+    uint8_t reason; /* enum probe_reason: of the most frequent deciding vote */
+    uint16_t http_status;
+    uint8_t n_observers; /* n */
+    uint8_t n_counted;   /* c */
+    uint8_t n_fail;
+    uint8_t n_pass;
+    uint8_t n_votes;
+    uint64_t node_id; /* the peer, or this node */
+    uint64_t revision;
+    uint64_t since_first_fail_ns;     /* verdicts to unhealthy: since the start of this node's first
+                                         failing probe of the streak; 0 = none of its own */
+    char group[LIMIT_NAME_BYTES + 1]; /* empty when it is no group's */
+    struct endpoint backend;          /* family 0 when it is no backend's */
+    struct event_vote votes[EVENT_VOTES];
+};
+
+struct event_ring {
+    struct event *events; /* LIMIT_EVENTS of them */
+    uint64_t next_sequence;
+};
+
+/* Errors: ERR_NOMEM. */
+int event_ring_init(struct event_ring *ring);
+void event_ring_close(struct event_ring *ring);
+/* The place for the next entry, zeroed, with its sequence set. */
+struct event *event_ring_add(struct event_ring *ring);
+/* The oldest sequence still kept; == next_sequence when there is none. */
+uint64_t event_ring_first(const struct event_ring *ring);
+/* NULL when it is no longer, or not yet, kept. */
+const struct event *event_ring_get(const struct event_ring *ring, uint64_t sequence);
+
+#endif

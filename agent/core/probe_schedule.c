@@ -1,0 +1,174 @@
+#include "agent/core/probe_schedule.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/err.h"
+#include "common/base/hash.h"
+#include "common/base/limits.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+#define ADDED_WINDOW_NS (UINT64_C(1000) * NS_PER_MS)
+
+void probe_schedule_init(struct probe_schedule *schedule, uint64_t node_id)
+{
+    *schedule = (struct probe_schedule){.node_id = node_id};
+    timers_init(&schedule->timers);
+}
+
+void probe_schedule_close(struct probe_schedule *schedule)
+{
+    timers_close(&schedule->timers);
+    free(schedule->targets);
+    *schedule = (struct probe_schedule){0};
+}
+
+uint64_t probe_schedule_phase_ns(uint64_t node_id, const struct probe_target *target,
+                                 bool is_at_start)
+{
+    struct {
+        uint64_t birth;
+        uint32_t slot;
+        uint16_t port;
+        uint8_t address[17];
+        uint8_t pad;
+    } what;
+    struct hash_key key = {.k0 = node_id, .k1 = UINT64_C(0x7068617365)};
+    uint64_t window_ns = target->definition.check.interval_ms * NS_PER_MS;
+
+    memset(&what, 0, sizeof what);
+    what.birth = target->id.birth;
+    what.slot = target->id.slot;
+    what.port = target->definition.to.port;
+    what.address[0] = target->definition.to.addr.family;
+    memcpy(&what.address[1], target->definition.to.addr.bytes, 16);
+
+    if (!is_at_start && window_ns > ADDED_WINDOW_NS) {
+        window_ns = ADDED_WINDOW_NS;
+    }
+    return window_ns == 0 ? 0 : hash_64(&key, &what, sizeof what) % window_ns;
+}
+
+static int reserve(struct probe_schedule *schedule, uint32_t n_slots)
+{
+    if (n_slots <= schedule->n_slots) {
+        return 0;
+    }
+    uint32_t capacity = schedule->n_slots == 0 ? 64 : schedule->n_slots;
+    while (capacity < n_slots) {
+        capacity *= 2;
+    }
+    int err = timers_reserve(&schedule->timers, capacity);
+    if (err != 0) {
+        return err;
+    }
+    struct scheduled_target *targets = realloc(schedule->targets, capacity * sizeof *targets);
+    if (targets == NULL) {
+        return ERR_NOMEM;
+    }
+    memset(targets + schedule->n_slots, 0, (capacity - schedule->n_slots) * sizeof *targets);
+    schedule->targets = targets;
+    schedule->n_slots = capacity;
+    return 0;
+}
+
+int probe_schedule_add(struct probe_schedule *schedule, const struct probe_target *target,
+                       bool is_at_start, uint64_t now_ns)
+{
+    uint32_t slot = target->id.slot;
+
+    assert(target->id.birth != 0);
+    if (slot >= LIMIT_TARGETS) {
+        return ERR_LIMIT;
+    }
+    int err = reserve(schedule, slot + 1);
+    if (err != 0) {
+        return err;
+    }
+    schedule->targets[slot] = (struct scheduled_target){
+        .birth = target->id.birth,
+        .interval_ns = target->definition.check.interval_ms * NS_PER_MS,
+        .is_fixed = target->definition.check.pacing == PACING_FIXED,
+    };
+    timers_set(&schedule->timers, slot,
+               now_ns + probe_schedule_phase_ns(schedule->node_id, target, is_at_start));
+    return 0;
+}
+
+static struct scheduled_target *find(struct probe_schedule *schedule, struct target_id id)
+{
+    if (id.slot >= schedule->n_slots || id.birth == 0 ||
+        schedule->targets[id.slot].birth != id.birth) {
+        return NULL;
+    }
+    return &schedule->targets[id.slot];
+}
+
+void probe_schedule_remove(struct probe_schedule *schedule, struct target_id id)
+{
+    struct scheduled_target *target = find(schedule, id);
+
+    if (target != NULL) {
+        *target = (struct scheduled_target){0};
+        timers_clear(&schedule->timers, id.slot);
+    }
+}
+
+uint64_t probe_schedule_next_ns(const struct probe_schedule *schedule)
+{
+    return timers_next(&schedule->timers);
+}
+
+bool probe_schedule_start(struct probe_schedule *schedule, uint64_t now_ns,
+                          struct target_id *ret_id)
+{
+    uint32_t slot;
+
+    if (!timers_pop(&schedule->timers, now_ns, &slot)) {
+        return false;
+    }
+    struct scheduled_target *target = &schedule->targets[slot];
+    assert(target->birth != 0 && !target->in_flight);
+
+    target->in_flight = true;
+    target->start_ns = now_ns;
+    *ret_id = (struct target_id){.slot = slot, .birth = target->birth};
+    return true;
+}
+
+/* The first beat that is not before the end. */
+static uint64_t next_beat_ns(const struct scheduled_target *target, uint64_t end_ns)
+{
+    uint64_t took_ns = end_ns - target->start_ns;
+    uint64_t n_beats = (took_ns + target->interval_ns - 1) / target->interval_ns;
+
+    return target->start_ns + (n_beats == 0 ? 1 : n_beats) * target->interval_ns;
+}
+
+void probe_schedule_end(struct probe_schedule *schedule, struct target_id id, uint64_t end_ns)
+{
+    struct scheduled_target *target = find(schedule, id);
+
+    if (target == NULL || !target->in_flight) {
+        return;
+    }
+    if (end_ns < target->start_ns) {
+        end_ns = target->start_ns;
+    }
+    target->in_flight = false;
+    timers_set(&schedule->timers, id.slot,
+               target->is_fixed && target->interval_ns > 0 ? next_beat_ns(target, end_ns)
+                                                           : end_ns + target->interval_ns);
+}
+
+void probe_schedule_postpone(struct probe_schedule *schedule, struct target_id id,
+                             uint64_t retry_ns)
+{
+    struct scheduled_target *target = find(schedule, id);
+
+    if (target != NULL && target->in_flight) {
+        target->in_flight = false;
+        timers_set(&schedule->timers, id.slot, retry_ns);
+    }
+}
