@@ -12,7 +12,7 @@
 
 static const struct wire_method methods[] = {
 #define METHOD(name, role, kind, request, response) {name, role, kind, &request, &response},
-#include "methods.inc"
+#include "jury/methods.inc"
 #undef METHOD
 };
 

@@ -1,0 +1,180 @@
+/* The RPC server: from the two frames of a call to the two frames of its answer.
+ *
+ * A shell without sockets and clocks: frames come in with the caller's authenticated identity, time
+ * comes in as a number, answers leave by a hook, and everything that it must ask for goes through
+ * `struct rpc_hooks`, which agent.c fills in. Health thread only; no hook may wait, and none may
+ * call back into the server before it has returned.
+ *
+ * The table of methods, with the role each needs and whether it is local, a read or a write, is
+ * made from the .proto options (common/wire/method.h). What happens to a call: local: answered at
+ * once from the hooks' views (`why` first asks the peers, 1 s at most). read:  stale: at once, with
+ * revision and age. Else a barrier on the leader (asked through `forward` from elsewhere, shared by
+ * all reads that wait), then from this node's engine when it has that revision. write: on the
+ * leader: turned into a command, proposed, answered when applied. Elsewhere: forwarded with the
+ * caller's identity, once; a forwarded call is never forwarded again. Without a leader it waits 900
+ * ms for one and is then refused as NO_LEADER, with the peers and their last contact. When the
+ * leader or the store is lost on the way, it is asked again under the same request id until its
+ * deadline: the catalog keeps the answers. */
+#ifndef JURY_RPC_SERVER_H
+#define JURY_RPC_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/core/catalog.h"
+#include "agent/core/catalog_apply.h"
+#include "agent/rpc/rpc_view.h"
+#include "common/base/err.h"
+#include "common/model/change.h"
+
+#define RPC_LEADER_WAIT_NS (900 * UINT64_C(1000000))    /* then NO_LEADER: under a second */
+#define RPC_REVISION_WAIT_NS (UINT64_C(1000) * 1000000) /* min_revision: 1 s at most */
+#define RPC_ROUTE_BYTES 255                             /* longest routing id of ZeroMQ */
+
+struct rpc_server;
+
+/* How the caller came. */
+enum rpc_caller {
+    RPC_CALLER_NONE = 0,
+    RPC_CALLER_LOCAL = 1, /* unix socket, guarded by its file mode */
+    RPC_CALLER_KEY = 2,   /* a key of the catalog, by CURVE */
+    RPC_CALLER_PEER = 3   /* a member node forwards for the identity that it authenticated */
+};
+
+struct rpc_identity {
+    uint8_t caller;                  /* enum rpc_caller */
+    uint8_t role;                    /* enum key_role; KEY_ROLE_NONE is refused everything */
+    char name[LIMIT_NAME_BYTES + 1]; /* of the key; "local" for the unix socket */
+};
+
+/* Where the answer goes: kept with the call and given back, not looked into. */
+struct rpc_route {
+    uint32_t socket;     /* the caller's choice */
+    uint64_t forward_id; /* of a forwarded call */
+    uint8_t n_bytes;
+    uint8_t bytes[RPC_ROUTE_BYTES]; /* routing id */
+};
+
+struct rpc_frames {
+    const uint8_t *envelope;
+    size_t n_envelope_bytes;
+    const uint8_t *payload; /* may be NULL when empty */
+    size_t n_payload_bytes;
+};
+
+/* How a proposal, barrier or init ended; the same words as the store's. */
+enum rpc_outcome {
+    RPC_OUTCOME_NONE = 0,
+    RPC_DONE,       /* propose: *answer says what came of it */
+    RPC_NOT_LEADER, /* nothing was done */
+    RPC_UNKNOWN,    /* lost on the way: may be applied or not */
+    RPC_DISK_FULL,
+    RPC_BUSY,
+    RPC_NOT_READY, /* message says why */
+    RPC_REFUSED    /* message says why */
+};
+
+typedef void (*rpc_emit_counter)(void *to, const char *name, const char *label, uint64_t value,
+                                 const char *help);
+
+struct rpc_hooks {
+    void *user;
+
+    /* --- answers --- */
+    /* Borrowed. Called exactly once for each call that rpc_server_handle took. */
+    void (*reply)(void *user, const struct rpc_route *route, const struct rpc_frames *frames);
+
+    /* --- the store --- */
+    /* Each with a cookie that comes back once in rpc_server_done; an error means that it will not:
+     * ERR_BUSY, ERR_LIMIT, ERR_NOTREADY, ERR_NOMEM. command: borrowed, encoded by
+     * command_encode. */
+    int (*propose)(void *user, uint64_t cookie, const uint8_t *command, size_t n_bytes);
+    int (*barrier)(void *user, uint64_t cookie);
+    /* Make a cluster: borrowed. The hook's own work is telling the other members. */
+    int (*init)(void *user, uint64_t cookie, const struct cluster_init *init);
+    /* Dry run: what catalog_apply would answer on the catalog in use. Off this thread, since it
+     * may take long; rpc_check_catalog does the work. Ends in rpc_server_done. command: taken,
+     * command_close and free; also on error. */
+    int (*check)(void *user, uint64_t cookie, struct command *command);
+    void (*store)(void *user, struct rpc_store *ret_store);
+
+    /* --- the mesh --- */
+    /* Send a call to a peer (normally the leader); its answer comes back in
+     * rpc_server_forward_answer with the forward_id. Borrowed. ERR_UNREACHABLE: not connected. */
+    int (*forward)(void *user, uint64_t forward_id, uint64_t node_id,
+                   const struct rpc_identity *identity, const struct rpc_frames *frames);
+    /* Ask all heard peers for what they know about their vote on a target; what they answer goes
+     * into the engine, and shows in `why` as has_detail. */
+    void (*ask_peers)(void *user, struct target_id target);
+
+    /* --- views --- */
+    /* The catalog that the engine uses; borrowed for the call. NULL before there is one. */
+    const struct catalog *(*catalog)(void *user);
+    /* Each fills *ret in or leaves it as it is (zeroed). */
+    void (*verdict)(void *user, const struct catalog_group *group,
+                    const struct catalog_backend *backend, struct rpc_verdict *ret_verdict);
+    void (*why)(void *user, const struct catalog_group *group,
+                const struct catalog_backend *backend, struct rpc_why *ret_why);
+    /* enum group_state. */
+    uint8_t (*group_state)(void *user, const struct catalog_group *group);
+    void (*drain)(void *user, const struct catalog_group *group,
+                  const struct catalog_backend *backend, struct rpc_drain *ret_drain);
+    void (*node)(void *user, struct rpc_node *ret_node);
+    /* False when there is none with that id. */
+    bool (*peer)(void *user, uint64_t node_id, struct rpc_peer *ret_peer);
+    /* Each false when there are no more. */
+    bool (*data_plane)(void *user, size_t index, struct rpc_data_plane *ret_data_plane);
+    bool (*ready_check)(void *user, size_t index, struct rpc_ready_check *ret_check);
+    /* The oldest kept event whose sequence is higher; false: none. */
+    bool (*event_after)(void *user, uint64_t sequence, struct rpc_event *ret_event);
+    uint64_t (*event_last_sequence)(void *user);
+    /* Every counter of the node but the server's own. */
+    void (*counters)(void *user, rpc_emit_counter emit, void *to);
+    int64_t (*wall_ms)(void *user);
+};
+
+/* hooks: copied. seed: for forward ids and cookies. NULL: no memory. */
+struct rpc_server *rpc_server_new(const struct rpc_hooks *hooks, uint64_t seed);
+/* Calls under way are dropped without an answer. NULL is allowed. */
+void rpc_server_free(struct rpc_server *server);
+
+/* Take one call. frames: borrowed. Bad input is answered when its envelope can be read and dropped
+ * else, and counted in any case. */
+void rpc_server_handle(struct rpc_server *server, uint64_t now_ns,
+                       const struct rpc_identity *identity, const struct rpc_route *route,
+                       const struct rpc_frames *frames);
+
+/* What the hooks promised. answer: of a proposal or check that is DONE, borrowed, else NULL;
+ * revision: of the state machine (barrier and init). message: NULL or why not. A cookie that is not
+ * waited for any more is ignored. */
+struct rpc_done {
+    uint8_t outcome; /* enum rpc_outcome */
+    uint64_t revision;
+    const struct apply_answer *answer;
+    const char *message;
+};
+void rpc_server_done(struct rpc_server *server, uint64_t now_ns, uint64_t cookie,
+                     const struct rpc_done *done);
+/* A forwarded call was answered by node_id. frames: borrowed. */
+void rpc_server_forward_answer(struct rpc_server *server, uint64_t now_ns, uint64_t node_id,
+                               uint64_t forward_id, const struct rpc_frames *frames);
+
+/* Look at what waits: for a revision, a leader, answers of peers, a deadline. Call it after the
+ * engine took a catalog, the store's status changed or a peer's answer came, and when the time of
+ * rpc_server_next_ns has come. */
+void rpc_server_poll(struct rpc_server *server, uint64_t now_ns);
+/* Monotonic time of the next thing to do; UINT64_MAX: nothing waits. */
+uint64_t rpc_server_next_ns(const struct rpc_server *server);
+
+/* Calls under way. */
+size_t rpc_server_n_calls(const struct rpc_server *server);
+/* Of refusals by kind, of calls by kind. */
+void rpc_server_counters(const struct rpc_server *server, rpc_emit_counter emit, void *to);
+
+/* The dry run's work, for a thread of its own: judge a command on a catalog. Neither is kept.
+ * Errors: ERR_NOMEM; else *ret_answer is filled in. */
+int rpc_check_catalog(const struct catalog *catalog, const struct command *command,
+                      struct apply_answer *ret_answer, struct errmsg *err);
+
+#endif
