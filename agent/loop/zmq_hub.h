@@ -1,0 +1,93 @@
+/* The one place where ZeroMQ sockets meet libuv.
+ *
+ * ZMQ_FD is a wake-up and not a readiness flag: it tells of commands for the socket, and any call
+ * on the socket may consume it. Serving one message an event loses the rest. So a hub looks at
+ * ZMQ_EVENTS of all its sockets before the loop may sleep, reads until nothing is left (at most
+ * ZMQ_HUB_DRAIN messages a socket and turn; then an idle handle keeps the loop awake), and each
+ * send through zmq_watch_send makes it look once more (raft-zmq.md rules 19-22).
+ *
+ * One hub a loop; everything here belongs to that loop's thread. A socket is given to its watch and
+ * closed by it. */
+#ifndef JURY_LOOP_ZMQ_HUB_H
+#define JURY_LOOP_ZMQ_HUB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <uv.h>
+#include <zmq.h>
+
+#include "common/base/err.h"
+
+#define ZMQ_HUB_DRAIN 256 /* messages read from one socket before others get their turn */
+#define ZMQ_HUB_FRAMES 8  /* frames a message; more are read, dropped and counted */
+
+struct zmq_watch;
+
+struct zmq_hub {
+    uv_loop_t *loop;
+    uv_prepare_t prepare;
+    uv_idle_t idle;
+    struct zmq_watch *first;
+    bool is_idle_on;
+    bool is_dirty;              /* something was sent since the last look */
+    uint64_t n_monitors;        /* for unique names, zmq_monitor.h */
+    uint64_t n_messages;        /* read */
+    uint64_t n_found_late;      /* messages that no descriptor event had announced */
+    uint64_t n_too_many_frames; /* dropped messages */
+};
+
+/* Starts looking. libuv runs the youngest prepare handle first: start the hub after raft_start, so
+ * that messages come in before raft_uv fires its callbacks (raft-022.md rule 3).
+ * Errors: ERR_INTERNAL. */
+int zmq_hub_start(struct zmq_hub *hub, uv_loop_t *loop);
+/* Every watch must have been closed. The hub's memory must last until the loop has run its close
+ * callbacks. */
+void zmq_hub_stop(struct zmq_hub *hub);
+
+struct zmq_hooks {
+    void *user;
+    /* One whole message, 1..ZMQ_HUB_FRAMES frames, borrowed. May close any watch, also its own. */
+    void (*message)(void *user, zmq_msg_t frames[], size_t n_frames);
+    /* There is room again after zmq_watch_want_write; NULL = never asked for. */
+    void (*writable)(void *user);
+};
+
+struct zmq_watch {
+    struct zmq_hub *hub;
+    struct zmq_watch *next;
+    void *socket;
+    struct zmq_hooks hooks;
+    uv_poll_t poll;
+    void (*closed)(void *user);
+    void *closed_user;
+    bool is_closing;
+    bool wants_write;
+    bool has_more; /* stopped at ZMQ_HUB_DRAIN */
+};
+
+/* socket: taken, also on failure. Options are set before. Errors: ERR_INTERNAL, ERR_LIMIT. */
+int zmq_watch_start(struct zmq_watch *watch, struct zmq_hub *hub, void *socket,
+                    const struct zmq_hooks *hooks);
+/* No hook runs after this call. The socket is closed and closed(user) called when libuv has let go
+ * of the descriptor; the watch's memory must last until then. closed may be NULL. */
+void zmq_watch_close(struct zmq_watch *watch, void (*closed)(void *user), void *user);
+
+/* Ask for one call of `writable`. */
+void zmq_watch_want_write(struct zmq_watch *watch);
+
+struct zmq_part {
+    const void *data;
+    size_t n_bytes;
+};
+
+/* One message of n_parts frames, copied; all or nothing, never waits.
+ * Errors: ERR_BUSY (the queue is full or nobody is connected), ERR_UNREACHABLE (a ROUTER's peer is
+ * gone), ERR_INTERNAL. */
+int zmq_watch_send(struct zmq_watch *watch, const struct zmq_part parts[], size_t n_parts);
+
+/* The authenticated "role:id" of the connection a frame came on (zap.h), or "" without one. */
+const char *zmq_frame_user_id(zmq_msg_t *frame);
+
+#endif

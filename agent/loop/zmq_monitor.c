@@ -1,0 +1,208 @@
+#include "agent/loop/zmq_monitor.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define MONITOR_NAME_BYTES 64
+
+static const char *const words[] = {[ZMQ_SEEN_NONE] = "none",
+#define SEEN_WORD(name, word, sentence) [name] = word,
+                                    ZMQ_EVENTS_SEEN(SEEN_WORD)
+#undef SEEN_WORD
+};
+
+static const char *const sentences[] = {[ZMQ_SEEN_NONE] = "",
+#define SEEN_SENTENCE(name, word, sentence) [name] = sentence,
+                                        ZMQ_EVENTS_SEEN(SEEN_SENTENCE)
+#undef SEEN_SENTENCE
+};
+
+const char *zmq_seen_word(enum zmq_seen seen)
+{
+    return seen < ZMQ_SEEN_COUNT ? words[seen] : "unknown";
+}
+
+const char *zmq_seen_sentence(enum zmq_seen seen)
+{
+    return seen < ZMQ_SEEN_COUNT ? sentences[seen] : "";
+}
+
+static struct endpoint peer_of(int fd)
+{
+    struct endpoint peer = {.port = 0};
+    struct sockaddr_storage name;
+    socklen_t n_bytes = sizeof name;
+
+    if (getpeername(fd, (struct sockaddr *)&name, &n_bytes) != 0) {
+        return peer;
+    }
+    if (name.ss_family == AF_INET) {
+        struct sockaddr_in in;
+
+        memcpy(&in, &name, sizeof in);
+        peer.addr.family = ADDR_IPV4;
+        memcpy(peer.addr.bytes, &in.sin_addr, 4);
+        peer.port = ntohs(in.sin_port);
+    } else if (name.ss_family == AF_INET6) {
+        struct sockaddr_in6 in6;
+
+        memcpy(&in6, &name, sizeof in6);
+        peer.port = ntohs(in6.sin6_port);
+        if (IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr)) {
+            peer.addr.family = ADDR_IPV4;
+            memcpy(peer.addr.bytes, &in6.sin6_addr.s6_addr[12], 4);
+        } else {
+            peer.addr.family = ADDR_IPV6;
+            memcpy(peer.addr.bytes, &in6.sin6_addr, 16);
+        }
+    }
+    return peer;
+}
+
+static void remember(struct zmq_monitor *monitor, int fd)
+{
+    if (monitor->n_handshakes == ZMQ_MONITOR_HANDSHAKES) {
+        memmove(&monitor->handshakes[0], &monitor->handshakes[1],
+                sizeof monitor->handshakes - sizeof monitor->handshakes[0]);
+        monitor->n_handshakes--;
+    }
+    monitor->handshakes[monitor->n_handshakes].fd = fd;
+    monitor->handshakes[monitor->n_handshakes].peer = peer_of(fd);
+    monitor->n_handshakes++;
+}
+
+static struct endpoint forget(struct zmq_monitor *monitor, uint32_t index)
+{
+    struct endpoint peer = monitor->handshakes[index].peer;
+
+    monitor->n_handshakes--;
+    memmove(&monitor->handshakes[index], &monitor->handshakes[index + 1],
+            (monitor->n_handshakes - index) * sizeof monitor->handshakes[0]);
+    return peer;
+}
+
+/* The oldest handshake under way: libzmq does not say whose event it is. */
+static struct endpoint forget_oldest(struct zmq_monitor *monitor)
+{
+    return monitor->n_handshakes > 0 ? forget(monitor, 0) : (struct endpoint){.port = 0};
+}
+
+static enum zmq_seen protocol_failure(uint32_t value)
+{
+    if (value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH) {
+        return ZMQ_SEEN_NO_KEY;
+    }
+    if (value == ZMQ_PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC) {
+        return ZMQ_SEEN_WRONG_KEY;
+    }
+    return ZMQ_SEEN_GARBAGE;
+}
+
+/* A descriptor still under way when it is closed has failed before libzmq had a word for it. */
+static enum zmq_seen disconnected(struct zmq_monitor *monitor, int fd, struct endpoint *ret_peer)
+{
+    for (uint32_t i = 0; i < monitor->n_handshakes; i++) {
+        if (monitor->handshakes[i].fd == fd) {
+            *ret_peer = forget(monitor, i);
+            return ZMQ_SEEN_GARBAGE;
+        }
+    }
+    return ZMQ_SEEN_DISCONNECTED;
+}
+
+static void decode(struct zmq_monitor *monitor, uint16_t event, uint32_t value)
+{
+    struct zmq_event out = {.seen = ZMQ_SEEN_NONE};
+
+    switch (event) {
+    case ZMQ_EVENT_ACCEPTED:
+        remember(monitor, (int)value);
+        return;
+    case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
+        out.seen = ZMQ_SEEN_CONNECTED;
+        out.peer = forget_oldest(monitor);
+        break;
+    case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
+        out.seen = value == EAGAIN || value == ETIMEDOUT ? ZMQ_SEEN_SILENT : ZMQ_SEEN_GAVE_UP;
+        out.peer = forget_oldest(monitor);
+        break;
+    case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
+        out.seen = protocol_failure(value);
+        out.peer = forget_oldest(monitor);
+        break;
+    case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
+        out.seen = ZMQ_SEEN_REFUSED;
+        out.zap_status = value;
+        out.peer = forget_oldest(monitor);
+        break;
+    case ZMQ_EVENT_DISCONNECTED:
+        out.seen = disconnected(monitor, (int)value, &out.peer);
+        break;
+    case ZMQ_EVENT_CLOSED:
+        if (monitor->is_listener) {
+            return;
+        }
+        out.seen = ZMQ_SEEN_CONNECT_FAILED;
+        break;
+    default:
+        return;
+    }
+    if (monitor->happened != NULL) {
+        monitor->happened(monitor->user, &out);
+    }
+}
+
+static void on_message(void *user, zmq_msg_t frames[], size_t n_frames)
+{
+    uint16_t event;
+    uint32_t value;
+
+    /* First frame: 16 bit event, 32 bit value, in the machine's order; second: the address. */
+    if (n_frames == 0 || zmq_msg_size(&frames[0]) != sizeof event + sizeof value) {
+        return;
+    }
+    const uint8_t *data = zmq_msg_data(&frames[0]);
+    memcpy(&event, data, sizeof event);
+    memcpy(&value, data + sizeof event, sizeof value);
+    decode(user, event, value);
+}
+
+int zmq_monitor_start(struct zmq_monitor *monitor, struct zmq_hub *hub, void *context, void *socket,
+                      bool is_listener)
+{
+    char name[MONITOR_NAME_BYTES];
+    int linger_ms = 0;
+    const struct zmq_hooks hooks = {.user = monitor, .message = on_message};
+
+    *monitor = (struct zmq_monitor){.socket = socket, .is_listener = is_listener};
+    /* Never used twice: a closed socket lets go of its name some time later. */
+    snprintf(name, sizeof name, "inproc://monitor-%p-%llu", (void *)hub,
+             (unsigned long long)hub->n_monitors++);
+    void *pair = zmq_socket(context, ZMQ_PAIR);
+    if (pair == NULL) {
+        return ERR_LIMIT;
+    }
+    zmq_setsockopt(pair, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
+    if (zmq_socket_monitor(socket, name, ZMQ_EVENT_ALL) != 0 || zmq_connect(pair, name) != 0) {
+        zmq_close(pair);
+        return ERR_INTERNAL;
+    }
+    return zmq_watch_start(&monitor->watch, hub, pair, &hooks);
+}
+
+void zmq_monitor_set_hook(struct zmq_monitor *monitor,
+                          void (*happened)(void *user, const struct zmq_event *event), void *user)
+{
+    monitor->happened = happened;
+    monitor->user = user;
+}
+
+void zmq_monitor_close(struct zmq_monitor *monitor, void (*closed)(void *user), void *user)
+{
+    zmq_socket_monitor(monitor->socket, NULL, 0);
+    zmq_watch_close(&monitor->watch, closed, user);
+}
