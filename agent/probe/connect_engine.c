@@ -1,0 +1,245 @@
+#include "agent/probe/connect_engine.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "agent/probe/connect_attempt.h"
+#include "agent/probe/connect_socket.h"
+#include "common/base/clock.h"
+#include "common/base/limits.h"
+
+#define EVENTS_PER_WAIT 256
+
+static struct connect_engine *of(struct probe_engine *engine)
+{
+    return (struct connect_engine *)engine;
+}
+
+static void complete_connect(struct connect_engine *engine, struct attempt *attempt)
+{
+    const struct health_check *check = &attempt->target->definition.check;
+
+    if (attempt_is_overdue(attempt)) {
+        attempt_end_too_late(engine, attempt, REASON_CONNECT_TIMEOUT);
+        return;
+    }
+    if (check->type == CHECK_TYPE_HTTP) {
+        attempt->step = STEP_SENDING;
+        attempt_send_request(engine, attempt);
+        return;
+    }
+    attempt_deliver(engine, attempt, REASON_OK);
+    attempt_release(engine, attempt, check->tcp.close == TCP_CLOSE_FIN ? END_BY_FIN : END_BY_RST);
+}
+
+static void on_connecting(struct connect_engine *engine, struct attempt *attempt)
+{
+    enum probe_reason reason = connect_socket_error(attempt->fd);
+
+    if (reason == REASON_CONNECT_INTERRUPT &&
+        attempt->target->definition.check.type == CHECK_TYPE_TCP) {
+        reason = REASON_NONE; /* the SYN-ACK came, and this is all that is asked for */
+    }
+    if (reason != REASON_NONE) {
+        attempt_end(engine, attempt, reason);
+        return;
+    }
+    complete_connect(engine, attempt);
+}
+
+static void on_event(struct connect_engine *engine, const struct epoll_event *event)
+{
+    struct attempt *attempt = &engine->attempts[(uint32_t)event->data.u64];
+
+    if (attempt->generation != (uint32_t)(event->data.u64 >> 32)) {
+        return;
+    }
+    if ((event->events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+        attempt->is_readable = true;
+    }
+    switch ((enum attempt_step)attempt->step) {
+    case STEP_CONNECTING:
+        on_connecting(engine, attempt);
+        break;
+    case STEP_SENDING:
+        attempt_send_request(engine, attempt);
+        break;
+    case STEP_RECEIVING:
+        if (attempt->is_readable) {
+            attempt_receive(engine, attempt);
+        }
+        break;
+    case STEP_LINGERING:
+        attempt_linger(engine, attempt);
+        break;
+    case STEP_FREE:
+    case STEP_REFUSED:
+        break;
+    }
+}
+
+static void on_timer(struct connect_engine *engine, struct attempt *attempt)
+{
+    switch ((enum attempt_step)attempt->step) {
+    case STEP_REFUSED:
+        attempt_end(engine, attempt, (enum probe_reason)attempt->refused_reason);
+        break;
+    case STEP_CONNECTING:
+        attempt_end(engine, attempt, REASON_CONNECT_TIMEOUT);
+        break;
+    case STEP_SENDING:
+    case STEP_RECEIVING:
+        attempt_end(engine, attempt, REASON_RECV_RESPONSE_TIMEOUT);
+        break;
+    case STEP_LINGERING:
+        attempt_release(engine, attempt, END_BY_RST);
+        break;
+    case STEP_FREE:
+        assert(!"a free attempt has no timer");
+        break;
+    }
+}
+
+/* Everything that is ready first, then what is overdue: an answer that is there is never taken for
+ * silence. */
+static void engine_run(struct probe_engine *base, const struct probe_sink *sink)
+{
+    struct connect_engine *engine = of(base);
+    struct epoll_event events[EVENTS_PER_WAIT];
+    uint32_t n_rounds = base->capacity / EVENTS_PER_WAIT + 1;
+    uint32_t index;
+
+    engine->sink = sink;
+    for (uint32_t round = 0; round < n_rounds; round++) {
+        int n = epoll_wait(base->fd, events, EVENTS_PER_WAIT, 0);
+
+        for (int i = 0; i < n; i++) {
+            on_event(engine, &events[i]);
+        }
+        if (n < EVENTS_PER_WAIT) {
+            break;
+        }
+    }
+    uint64_t now_ns = clock_monotonic_ns();
+    while (timers_pop(&engine->timers, now_ns, &index)) {
+        on_timer(engine, &engine->attempts[index]);
+    }
+    engine->sink = NULL;
+}
+
+static uint64_t engine_next_ns(const struct probe_engine *base)
+{
+    const struct connect_engine *engine = (const struct connect_engine *)base;
+
+    return timers_next(&engine->timers);
+}
+
+static void engine_abandon(struct probe_engine *base, uint32_t slot)
+{
+    struct connect_engine *engine = of(base);
+
+    assert(slot < LIMIT_TARGETS);
+    if (engine->by_slot[slot] != 0) {
+        attempt_release(engine, &engine->attempts[engine->by_slot[slot] - 1], END_BY_RST);
+    }
+}
+
+static void engine_submit(struct probe_engine *base, const struct probe_target *target)
+{
+    struct connect_engine *engine = of(base);
+    uint32_t slot = target->id.slot;
+
+    assert((base->capabilities & probe_capability_of(&target->definition)) != 0);
+    engine_abandon(base, slot); /* at most one that lingers */
+    if (engine->free_head == NO_ATTEMPT) {
+        assert(engine->linger_oldest != NO_ATTEMPT);
+        attempt_release(engine, &engine->attempts[engine->linger_oldest], END_BY_RST);
+    }
+    struct attempt *attempt = attempt_take(engine, slot);
+    uint32_t index = attempt_index(engine, attempt);
+    attempt->target = target;
+    attempt->mark = probe_lateness_mark(engine->lateness);
+    attempt->step = STEP_CONNECTING;
+    enum probe_reason reason =
+        connect_socket_open(target, base->fd, (uint64_t)attempt->generation << 32 | index,
+                            &attempt->start_ns, &attempt->fd);
+    attempt->deadline_ns = attempt->start_ns + target->definition.check.timeout_ms * NS_PER_MS;
+    if (reason != REASON_NONE) {
+        attempt->step = STEP_REFUSED;
+        attempt->refused_reason = (uint8_t)reason;
+        timers_set(&engine->timers, index, attempt->start_ns);
+        return;
+    }
+    timers_set(&engine->timers, index, attempt->deadline_ns);
+}
+
+static void engine_free(struct probe_engine *base)
+{
+    struct connect_engine *engine = of(base);
+
+    for (uint32_t i = 0; engine->attempts != NULL && i < base->capacity; i++) {
+        if (engine->attempts[i].step != STEP_FREE) {
+            attempt_release(engine, &engine->attempts[i], END_BY_RST);
+        }
+    }
+    if (base->fd >= 0) {
+        close(base->fd);
+    }
+    timers_close(&engine->timers);
+    free(engine->attempts);
+    free(engine->by_slot);
+    free(engine);
+}
+
+static const struct probe_engine_ops ops = {
+    .free = engine_free,
+    .submit = engine_submit,
+    .abandon = engine_abandon,
+    .next_ns = engine_next_ns,
+    .run = engine_run,
+};
+
+int connect_engine_new(uint32_t capacity, const struct probe_lateness *lateness,
+                       struct probe_engine **ret_engine, struct errmsg *err)
+{
+    assert(capacity >= 1 && capacity <= LIMIT_PROBES_IN_FLIGHT);
+    struct connect_engine *engine = calloc(1, sizeof *engine);
+    if (engine == NULL) {
+        return errmsg_set(err, ERR_NOMEM, "probe engine \"connect\": out of memory");
+    }
+    engine->base = (struct probe_engine){
+        .ops = &ops,
+        .name = "connect",
+        .capabilities = PROBE_CAN_TCP_FULL | PROBE_CAN_HTTP,
+        .capacity = capacity,
+        .fd = epoll_create1(EPOLL_CLOEXEC),
+    };
+    int epoll_errnum = errno;
+    engine->lateness = lateness;
+    engine->linger_oldest = NO_ATTEMPT;
+    engine->linger_youngest = NO_ATTEMPT;
+    timers_init(&engine->timers);
+    engine->attempts = calloc(capacity, sizeof *engine->attempts);
+    engine->by_slot = calloc(LIMIT_TARGETS, sizeof *engine->by_slot);
+    if (engine->base.fd < 0) {
+        engine_free(&engine->base);
+        return errmsg_set(err, err_from_errno(epoll_errnum), "probe engine \"connect\": epoll: %s",
+                          strerror(epoll_errnum));
+    }
+    if (engine->attempts == NULL || engine->by_slot == NULL ||
+        timers_reserve(&engine->timers, capacity) != 0) {
+        engine_free(&engine->base);
+        return errmsg_set(err, ERR_NOMEM, "probe engine \"connect\": out of memory");
+    }
+    engine->free_head = NO_ATTEMPT;
+    for (uint32_t i = capacity; i-- > 0;) {
+        engine->attempts[i] = (struct attempt){.fd = -1, .next = engine->free_head};
+        engine->free_head = i;
+    }
+    *ret_engine = &engine->base;
+    return 0;
+}

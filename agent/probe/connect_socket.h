@@ -1,0 +1,24 @@
+/* The sockets of the connect engine: how one is opened and the three ways in which it is closed. */
+#ifndef JURY_PROBE_CONNECT_SOCKET_H
+#define JURY_PROBE_CONNECT_SOCKET_H
+
+#include "agent/core/probe.h"
+
+/* Begin a non-blocking connection to target->definition.to from target->source and register the
+ * socket with the epoll instance, edge-triggered, with `token` as its data.
+ *
+ * ret_start_ns: monotonic, just before the SYN was asked for; written in every case.
+ * Returns REASON_NONE and the descriptor (given: close it with one of the functions below), or
+ * the reason why there is none. */
+enum probe_reason connect_socket_open(const struct probe_target *target, int epoll_fd,
+                                      uint64_t token, uint64_t *ret_start_ns, int *ret_fd);
+
+/* The reason of the error that ended the connection attempt; REASON_NONE = it is established. */
+enum probe_reason connect_socket_error(int fd);
+
+/* RST at once if it is established; if it is still being made, nothing is sent. No TIME_WAIT. */
+void connect_socket_reset(int fd);
+/* FIN. */
+void connect_socket_finish(int fd);
+
+#endif

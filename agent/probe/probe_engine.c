@@ -1,0 +1,35 @@
+#include "agent/probe/probe_engine.h"
+
+static uint32_t udp_capability(enum udp_method method)
+{
+    switch (method) {
+    case UDP_PORT:
+        return PROBE_CAN_UDP_PORT;
+    case UDP_PORT_ECHO:
+        return PROBE_CAN_UDP_PORT_ECHO;
+    case UDP_EXCHANGE:
+        return PROBE_CAN_UDP_EXCHANGE;
+    case UDP_METHOD_NONE:
+        break;
+    }
+    return 0;
+}
+
+uint32_t probe_capability_of(const struct target_definition *definition)
+{
+    const struct health_check *check = &definition->check;
+
+    switch ((enum check_type)check->type) {
+    case CHECK_TYPE_TCP:
+        return check->tcp.handshake == TCP_HALF_OPEN ? PROBE_CAN_TCP_HALF_OPEN : PROBE_CAN_TCP_FULL;
+    case CHECK_TYPE_HTTP:
+        return PROBE_CAN_HTTP;
+    case CHECK_TYPE_UDP:
+        return udp_capability((enum udp_method)check->udp.method);
+    case CHECK_TYPE_TLS:
+    case CHECK_TYPE_GRPC:
+    case CHECK_TYPE_NONE:
+        break;
+    }
+    return 0;
+}

@@ -1,0 +1,68 @@
+/* The seam behind which probes are made: a probe thread submits, an engine sends packets and says
+ * what came of them. connect_engine.h is the first one (sockets of the kernel); engines that build
+ * packets themselves fit behind the same five functions.
+ *
+ * Contract of every engine:
+ *  - it belongs to one thread; no function waits, except free().
+ *  - each submit ends in exactly one result or in one abandon (R-PROBE-2). A result is delivered by
+ *    run and only by run: never inside submit, so the caller is never called back from under its
+ *    own feet.
+ *  - one probe per target slot at a time. A slot whose connection is still being closed after its
+ *    result may be submitted again: the engine ends the old connection first.
+ *  - each probe has one absolute deadline, start + T, that no progress moves (R-PROBE-1); the
+ * caller calls run no later than next_ns, or as soon as `fd` is readable.
+ *  - submits may be gathered and sent together by the next run: then next_ns says when.
+ *  - faults of this node are inconclusive results (R-SELF-3), never a failure of submit. */
+#ifndef JURY_PROBE_ENGINE_H
+#define JURY_PROBE_ENGINE_H
+
+#include <stdint.h>
+
+#include "agent/core/probe.h"
+
+/* Kinds of probe, a set of bits. */
+enum probe_capability {
+    PROBE_CAN_TCP_FULL = 1 << 0,
+    PROBE_CAN_TCP_HALF_OPEN = 1 << 1,
+    PROBE_CAN_HTTP = 1 << 2,
+    PROBE_CAN_UDP_PORT = 1 << 3,
+    PROBE_CAN_UDP_PORT_ECHO = 1 << 4,
+    PROBE_CAN_UDP_EXCHANGE = 1 << 5
+};
+
+/* The one bit that a definition asks for; 0 = a kind that no engine of this version makes. */
+uint32_t probe_capability_of(const struct target_definition *definition);
+
+/* Where run delivers results. result: borrowed for the call; the function must not submit or
+ * abandon. */
+struct probe_sink {
+    void (*result)(void *user, const struct probe_result *result);
+    void *user;
+};
+
+struct probe_engine;
+
+struct probe_engine_ops {
+    /* Ends all connections; no result is delivered. */
+    void (*free)(struct probe_engine *engine);
+    /* Begin one probe. target: kept until its result or its abandon. The caller has at most
+     * engine->capacity probes in flight. */
+    void (*submit)(struct probe_engine *engine, const struct probe_target *target);
+    /* End what the slot has under way, a connection that is being closed too: no result. Nothing
+     * under way is fine. */
+    void (*abandon)(struct probe_engine *engine, uint32_t slot);
+    /* Monotonic time at which run must be called at the latest; UINT64_MAX = only for the fd. */
+    uint64_t (*next_ns)(const struct probe_engine *engine);
+    /* Receive, send what waits, expire. */
+    void (*run)(struct probe_engine *engine, const struct probe_sink *sink);
+};
+
+struct probe_engine {
+    const struct probe_engine_ops *ops;
+    const char *name;      /* "connect" */
+    uint32_t capabilities; /* what it can make on this machine, with this process's rights */
+    uint32_t capacity;     /* probes in flight at most */
+    int fd;                /* to poll for readability; -1 = none */
+};
+
+#endif
