@@ -1,0 +1,60 @@
+/* A data plane's status file, writing side: single-writer words that the agent reads at any time.
+ *
+ * The file has room for LIMIT_ROWS rows a worker but takes memory only for the rows in use:
+ * status_file_reserve allocates before anybody writes there, so a full tmpfs is an error and not a
+ * signal. One thread makes and beats; each worker writes its own block. */
+#ifndef JURY_TABLE_STATUS_FILE_H
+#define JURY_TABLE_STATUS_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/table/jury_table.h"
+#include "common/base/err.h"
+
+struct status_file;
+
+struct status_options {
+    const char *dir;
+    const char *name; /* the file is <dir>/<name>.status; 1-40 of [A-Za-z0-9._-], letter first */
+    uint32_t n_workers;
+    uint64_t boot_ns; /* now */
+};
+
+/* A fresh file, made aside and renamed over an old one. Holds a lock until close, so that two data
+ * planes never share a name (ERR_BUSY names the other's pid). Errors: ERR_INVALID (name), ERR_IO,
+ * ERR_DENIED, ERR_FULL, ERR_NOMEM. */
+int status_file_open(const struct status_options *options, struct status_file **ret_file,
+                     struct errmsg *err);
+/* Leaves the file: its heartbeat grows old. NULL is allowed. */
+void status_file_close(struct status_file *file);
+
+/* Make rows below n_rows usable by all workers. Cheap when they are already. Errors: ERR_FULL,
+ * ERR_IO: flows of the rows beyond are not counted, and the file says so. */
+int status_file_reserve(struct status_file *file, uint32_t n_rows, struct errmsg *err);
+uint32_t status_file_n_rows(const struct status_file *file);
+
+/* Writes the heartbeat and the minima over the workers of what they adopted. */
+void status_file_beat(struct status_file *file, uint64_t boot_ns);
+
+struct jury_status_worker *status_file_worker(struct status_file *file, uint32_t worker);
+/* The row's block of that worker for that birth: zeroed first when it held another's numbers. NULL
+ * when the row is not reserved. */
+struct jury_status_row *status_file_row(struct status_file *file, uint32_t worker, uint32_t row,
+                                        uint64_t birth);
+
+/* For the one writer of a word. */
+static inline void status_add(uint64_t *word, uint64_t n)
+{
+    __atomic_store_n(word, __atomic_load_n(word, __ATOMIC_RELAXED) + n, __ATOMIC_RELEASE);
+}
+static inline void status_sub(uint64_t *word, uint64_t n)
+{
+    __atomic_store_n(word, __atomic_load_n(word, __ATOMIC_RELAXED) - n, __ATOMIC_RELEASE);
+}
+static inline void status_set(uint64_t *word, uint64_t value)
+{
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+#endif

@@ -1,0 +1,28 @@
+/* One worker's copy of the classes of a snapshot's scopes, each taken under its sequence, so that a
+ * choice never sees half an update of its scope (I-15). One thread owns it. */
+#ifndef JURY_TABLE_SCOPE_H
+#define JURY_TABLE_SCOPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/core/select.h"
+#include "agent/table/table_reader.h"
+
+struct table_scopes;
+
+/* snapshot: a reference is taken. NULL: no memory. */
+struct table_scopes *table_scopes_new(struct table_snapshot *snapshot);
+void table_scopes_free(struct table_scopes *scopes);
+
+/* The scope's members with their ranks as they are now. Costs one load when nothing has changed;
+ * else the words are taken under the sequence, at most JURY_SCOPE_TRIES times; then the last copy
+ * is used, and without one the words are taken one by one. Valid until the next call. */
+struct select_set table_scopes_take(struct table_scopes *scopes, uint32_t scope_index);
+/* Rises when the ranks of that scope have changed since the start. */
+uint32_t table_scopes_version(const struct table_scopes *scopes, uint32_t scope_index);
+/* Copies that were used although their sequence had moved, and words taken one by one. */
+uint64_t table_scopes_n_stale(const struct table_scopes *scopes);
+uint64_t table_scopes_n_unguarded(const struct table_scopes *scopes);
+
+#endif
