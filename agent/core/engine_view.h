@@ -12,6 +12,7 @@
 #include "agent/core/catalog.h"
 #include "agent/core/engine.h"
 #include "agent/core/events.h"
+#include "agent/core/verdict.h"
 #include "common/model/reason.h"
 #include "common/model/rule.h"
 
@@ -41,14 +42,6 @@ struct vote_view {
     uint32_t streak;
     uint64_t since_ns;      /* how long the opinion has held */
     uint64_t detail_age_ns; /* since that was said */
-};
-
-/* Why `held` is set: several may be. */
-enum held_cause {
-    HELD_FEW_VOTES = 1 << 0,      /* c < q */
-    HELD_NO_OWN_VOTE = 1 << 1,    /* rule local: own vote missing or suspect */
-    HELD_CHECK_CHANGED = 1 << 2,  /* the verdict is of the check before */
-    HELD_LAST_KNOWN_GOOD = 1 << 3 /* the verdict is of the time before this start */
 };
 
 /* What it would take (N6). votes: how many more counted votes must be of that kind; own_results:
