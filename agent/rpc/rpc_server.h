@@ -24,6 +24,8 @@
 
 #include "agent/core/catalog.h"
 #include "agent/core/catalog_apply.h"
+#include "agent/core/engine.h"
+#include "agent/core/probe.h"
 #include "agent/rpc/rpc_view.h"
 #include "common/base/err.h"
 #include "common/model/change.h"
@@ -104,34 +106,25 @@ struct rpc_hooks {
      * rpc_server_forward_answer with the forward_id. Borrowed. ERR_UNREACHABLE: not connected. */
     int (*forward)(void *user, uint64_t forward_id, uint64_t node_id,
                    const struct rpc_identity *identity, const struct rpc_frames *frames);
-    /* Ask all heard peers for what they know about their vote on a target; what they answer goes
-     * into the engine, and shows in `why` as has_detail. */
+    /* Ask all heard peers for what they know about their vote on a target (an ENGINE_ASK step of
+     * the engine); what they answer goes into the engine and shows as has_detail. */
     void (*ask_peers)(void *user, struct target_id target);
 
     /* --- views --- */
-    /* The catalog that the engine uses; borrowed for the call. NULL before there is one. */
-    const struct catalog *(*catalog)(void *user);
+    /* The engine: read by engine_view.h alone, which changes nothing. NULL before there is one. Its
+     * catalog is the one in use here. */
+    const struct engine *(*engine)(void *user);
     /* Each fills *ret in or leaves it as it is (zeroed). */
-    void (*verdict)(void *user, const struct catalog_group *group,
-                    const struct catalog_backend *backend, struct rpc_verdict *ret_verdict);
-    void (*why)(void *user, const struct catalog_group *group,
-                const struct catalog_backend *backend, struct rpc_why *ret_why);
-    /* enum group_state. */
-    uint8_t (*group_state)(void *user, const struct catalog_group *group);
-    void (*drain)(void *user, const struct catalog_group *group,
-                  const struct catalog_backend *backend, struct rpc_drain *ret_drain);
     void (*node)(void *user, struct rpc_node *ret_node);
-    /* False when there is none with that id. */
-    bool (*peer)(void *user, uint64_t node_id, struct rpc_peer *ret_peer);
+    void (*peer)(void *user, uint64_t node_id, struct rpc_peer *ret_peer);
     /* Each false when there are no more. */
     bool (*data_plane)(void *user, size_t index, struct rpc_data_plane *ret_data_plane);
     bool (*ready_check)(void *user, size_t index, struct rpc_ready_check *ret_check);
-    /* The oldest kept event whose sequence is higher; false: none. */
-    bool (*event_after)(void *user, uint64_t sequence, struct rpc_event *ret_event);
-    uint64_t (*event_last_sequence)(void *user);
     /* Every counter of the node but the server's own. */
     void (*counters)(void *user, rpc_emit_counter emit, void *to);
+    /* Wall time; and CLOCK_BOOTTIME, which the views want for deadlines. */
     int64_t (*wall_ms)(void *user);
+    uint64_t (*boot_ns)(void *user);
 };
 
 /* hooks: copied. seed: for forward ids and cookies. NULL: no memory. */
