@@ -22,6 +22,7 @@ struct watchdog {
     pthread_mutex_t mutex; /* the list and must_stop; held during a look, which waits for nothing */
     pthread_cond_t changed;
     bool must_stop;
+    uint32_t round_ms;
     struct watchdog_loop *loops[WATCHDOG_LOOPS];
     uint32_t n_loops;
 };
@@ -81,7 +82,7 @@ static void *run(void *arg)
         struct timespec until;
 
         clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += WATCHDOG_ROUND_MS * 1000000L;
+        until.tv_nsec += (long)watchdog->round_ms * 1000000L;
         until.tv_sec += until.tv_nsec / 1000000000L;
         until.tv_nsec %= 1000000000L;
         int rc = pthread_cond_timedwait(&watchdog->changed, &watchdog->mutex, &until);
@@ -96,7 +97,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-int watchdog_start(struct watchdog **ret_watchdog)
+int watchdog_start(uint32_t round_ms, struct watchdog **ret_watchdog)
 {
     struct watchdog *watchdog = calloc(1, sizeof *watchdog);
     pthread_condattr_t attributes;
@@ -104,6 +105,8 @@ int watchdog_start(struct watchdog **ret_watchdog)
     if (watchdog == NULL) {
         return ERR_NOMEM;
     }
+    assert(round_ms > 0 && round_ms <= WATCHDOG_ROUND_MS);
+    watchdog->round_ms = round_ms;
     pthread_mutex_init(&watchdog->mutex, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

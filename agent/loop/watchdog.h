@@ -37,8 +37,9 @@ struct watchdog_loop {
 };
 
 struct watchdog;
-/* Errors: ERR_NOMEM, ERR_LIMIT. */
-int watchdog_start(struct watchdog **ret_watchdog);
+/* round_ms: WATCHDOG_ROUND_MS; tests take shorter rounds, and all other times shrink with it.
+ * Errors: ERR_NOMEM, ERR_LIMIT. */
+int watchdog_start(uint32_t round_ms, struct watchdog **ret_watchdog);
 void watchdog_stop(struct watchdog *watchdog);
 
 /* Any thread, at most WATCHDOG_LOOPS. loop, name: kept until watchdog_stop. thread: of the loop,

@@ -152,13 +152,24 @@ static void copy_frame_text(struct request *request, size_t index, char *to, siz
     to[n_bytes] = '\0';
 }
 
+/* The listening sockets are of both families, so that IPv4 comes as a mapped address. */
+static void copy_address(struct request *request, char *to, size_t to_bytes)
+{
+    static const char mapped[] = "::ffff:";
+
+    copy_frame_text(request, FRAME_ADDRESS, to, to_bytes);
+    if (strncmp(to, mapped, sizeof mapped - 1) == 0 && strchr(to, '.') != NULL) {
+        memmove(to, to + sizeof mapped - 1, strlen(to) - (sizeof mapped - 1) + 1);
+    }
+}
+
 static void report(struct zap *zap, enum zap_refusal_reason reason, struct request *request)
 {
     struct zap_refusal refusal = {.reason = (uint8_t)reason};
 
     atomic_fetch_add_explicit(&zap->n_refused[reason], 1, memory_order_relaxed);
     copy_frame_text(request, FRAME_DOMAIN, refusal.domain, sizeof refusal.domain);
-    copy_frame_text(request, FRAME_ADDRESS, refusal.address, sizeof refusal.address);
+    copy_address(request, refusal.address, sizeof refusal.address);
     if (request->n_frames == N_FRAMES &&
         zmq_msg_size(&request->frames[FRAME_CREDENTIALS]) == CURVE_KEY_BYTES) {
         memcpy(refusal.public_key, zmq_msg_data(&request->frames[FRAME_CREDENTIALS]),

@@ -170,7 +170,9 @@ int zmq_hub_start(struct zmq_hub *hub, uv_loop_t *loop)
 
 void zmq_hub_stop(struct zmq_hub *hub)
 {
-    assert(hub->first == NULL);
+    for (const struct zmq_watch *watch = hub->first; watch != NULL; watch = watch->next) {
+        assert(watch->is_closing);
+    }
     set_idle(hub, false);
     uv_close((uv_handle_t *)&hub->prepare, NULL);
     uv_close((uv_handle_t *)&hub->idle, NULL);

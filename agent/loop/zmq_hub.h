@@ -42,8 +42,8 @@ struct zmq_hub {
  * that messages come in before raft_uv fires its callbacks (raft-022.md rule 3).
  * Errors: ERR_INTERNAL. */
 int zmq_hub_start(struct zmq_hub *hub, uv_loop_t *loop);
-/* Every watch must have been closed. The hub's memory must last until the loop has run its close
- * callbacks. */
+/* zmq_watch_close was called for every watch; their sockets may still be closing. The hub's memory
+ * must last until the loop has run its close callbacks. */
 void zmq_hub_stop(struct zmq_hub *hub);
 
 struct zmq_hooks {

@@ -1,3 +1,4 @@
+/* ctest labels: threads */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,0 +1,31 @@
+#include "common/base/counters.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+void counters_add(struct counters *counters, const struct counter_set *set)
+{
+    assert(counters->n_sets < COUNTER_SETS_MAX);
+    counters->sets[counters->n_sets++] = *set;
+}
+
+void counter_set_emit(const struct counter_set *set, counter_emit emit, void *to)
+{
+    for (size_t i = 0; i < set->n_fields; i++) {
+        const struct counter_field *field = &set->fields[i];
+        char name[COUNTER_NAME_BYTES];
+        uint64_t value;
+
+        snprintf(name, sizeof name, "%s_%s", set->prefix, field->name);
+        memcpy(&value, (const uint8_t *)set->values + field->offset, sizeof value);
+        emit(to, name, set->label, value, field->help);
+    }
+}
+
+void counters_emit(const struct counters *counters, counter_emit emit, void *to)
+{
+    for (size_t i = 0; i < counters->n_sets; i++) {
+        counter_set_emit(&counters->sets[i], emit, to);
+    }
+}
