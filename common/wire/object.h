@@ -36,6 +36,9 @@ Jury__V1__BackendRef *wire_backend_ref_new(struct wire_arena *arena, const char 
 int wire_backend_ref_read(const Jury__V1__BackendRef *ref, char ret_group[LIMIT_NAME_BYTES + 1],
                           struct endpoint *ret_at, struct errmsg *err);
 Jury__V1__Rule *wire_rule_new(struct wire_arena *arena, const struct rule_column *column);
+/* `up` is set only where it was set apart. */
+Jury__V1__VerdictRule *wire_verdict_rule_new(struct wire_arena *arena,
+                                             const struct verdict_rule *rule);
 
 /* --- objects --- */
 

@@ -1,0 +1,465 @@
+/* Server groups, backends and listeners: message -> model. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/model/names.h"
+#include "common/model/profile.h"
+#include "common/wire/object.h"
+#include "common/wire/read_field.h"
+
+static int read_tcp(const Jury__V1__TcpCheck *message, struct tcp_check *tcp, struct errmsg *err)
+{
+    int rc = read_enum("check.tcp.handshake", &names_tcp_handshake, (int)message->handshake,
+                       &tcp->handshake, err);
+
+    if (rc == 0) {
+        rc = read_enum("check.tcp.close", &names_tcp_close, (int)message->close, &tcp->close, err);
+    }
+    if (rc == 0) {
+        rc = read_enum("check.tcp.on_timeout", &names_tcp_on_timeout, (int)message->on_timeout,
+                       &tcp->on_timeout, err);
+    }
+    return rc;
+}
+
+static int read_codes(const Jury__V1__HttpCheck *message, struct http_codes *codes,
+                      struct errmsg *err)
+{
+    if (message->n_expect > 0) {
+        *codes = (struct http_codes){0};
+    }
+    for (size_t i = 0; i < message->n_expect; i++) {
+        unsigned first = message->expect[i]->first;
+        unsigned last = message->expect[i]->last != 0 ? message->expect[i]->last : first;
+
+        if (first < HTTP_CODE_MIN || last > HTTP_CODE_MAX || first > last) {
+            return errmsg_set(err, ERR_INVALID,
+                              "check.http.expect must be ranges within %d..%d, got %u..%u",
+                              HTTP_CODE_MIN, HTTP_CODE_MAX, first, last);
+        }
+        http_codes_add(codes, first, last);
+    }
+    return 0;
+}
+
+static int read_http(const Jury__V1__HttpCheck *message, struct http_check *http,
+                     struct errmsg *err)
+{
+    int rc = read_enum("check.http.method", &names_http_method, (int)message->method, &http->method,
+                       err);
+
+    if (rc == 0) {
+        rc = read_enum("check.http.version", &names_http_version, (int)message->version,
+                       &http->version, err);
+    }
+    if (rc == 0 && message->host == JURY__V1__HTTP_CHECK__HOST__HOST_UNSPECIFIED &&
+        message->domain[0] != '\0') {
+        http->host = HTTP_HOST_DOMAIN;
+    }
+    if (rc == 0) {
+        rc = read_enum("check.http.host", &names_http_host, (int)message->host, &http->host, err);
+    }
+    if (rc == 0 && message->path[0] != '\0') {
+        rc = read_text("check.http.path", message->path, http->path, sizeof http->path, err);
+    }
+    if (rc == 0) {
+        rc =
+            read_text("check.http.domain", message->domain, http->domain, sizeof http->domain, err);
+    }
+    return rc == 0 ? read_codes(message, &http->expect, err) : rc;
+}
+
+static int read_data(const char *field, const ProtobufCBinaryData *data, uint8_t *to,
+                     uint16_t *n_bytes, struct errmsg *err)
+{
+    if (data->len > LIMIT_UDP_PAYLOAD_BYTES) {
+        return errmsg_set(err, ERR_INVALID, "%s must be at most %d bytes, got %zu", field,
+                          LIMIT_UDP_PAYLOAD_BYTES, data->len);
+    }
+    if (data->len > 0) {
+        memset(to, 0, LIMIT_UDP_PAYLOAD_BYTES);
+        memcpy(to, data->data, data->len);
+        *n_bytes = (uint16_t)data->len;
+    }
+    return 0;
+}
+
+static int read_udp(const Jury__V1__UdpCheck *message, struct udp_check *udp, struct errmsg *err)
+{
+    int rc =
+        read_enum("check.udp.method", &names_udp_method, (int)message->method, &udp->method, err);
+
+    if (rc == 0) {
+        rc = read_data("check.udp.payload", &message->payload, udp->payload, &udp->n_payload_bytes,
+                       err);
+    }
+    if (rc == 0) {
+        rc =
+            read_data("check.udp.expect", &message->expect, udp->expect, &udp->n_expect_bytes, err);
+    }
+    return rc;
+}
+
+/* The part of the check's own type; parts of another type are refused. */
+static int read_check_type(const Jury__V1__HealthCheck *message, struct health_check *check,
+                           struct errmsg *err)
+{
+    const char *foreign = NULL;
+
+    if (message->tcp != NULL && check->type != CHECK_TYPE_TCP) {
+        foreign = "tcp";
+    } else if (message->http != NULL && check->type != CHECK_TYPE_HTTP) {
+        foreign = "http";
+    } else if (message->udp != NULL && check->type != CHECK_TYPE_UDP) {
+        foreign = "udp";
+    }
+    if (foreign != NULL) {
+        return errmsg_set(err, ERR_INVALID,
+                          "check.%s is allowed only with check.type %s, this check is %s", foreign,
+                          foreign, names_word(&names_check_type, check->type));
+    }
+    int rc = message->tcp != NULL ? read_tcp(message->tcp, &check->tcp, err) : 0;
+    if (rc == 0 && message->http != NULL) {
+        rc = read_http(message->http, &check->http, err);
+    }
+    if (rc == 0 && message->udp != NULL) {
+        rc = read_udp(message->udp, &check->udp, err);
+    }
+    return rc;
+}
+
+/* Thresholds: 0 leaves the profile's. */
+static int read_thresholds(const Jury__V1__HealthCheck *message, struct health_check *check,
+                           struct errmsg *err)
+{
+    int rc = 0;
+
+    if (message->healthy_threshold != 0) {
+        rc = read_u8("check.healthy_threshold", message->healthy_threshold, 1, 10,
+                     &check->healthy_threshold, err);
+    }
+    if (rc == 0 && message->unhealthy_threshold != 0) {
+        rc = read_u8("check.unhealthy_threshold", message->unhealthy_threshold, 1, 10,
+                     &check->unhealthy_threshold, err);
+    }
+    return rc;
+}
+
+static int read_check(const Jury__V1__HealthCheck *message, struct server_group *group,
+                      struct errmsg *err)
+{
+    struct health_check *check = &group->check;
+    uint8_t type = CHECK_TYPE_NONE;
+    int rc = read_enum("check.type", &names_check_type, (int)message->type, &type, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    profile_check_defaults((enum profile)group->profile, (enum protocol)group->protocol,
+                           (enum check_type)type, check);
+    if (message->enabled_choice_case == JURY__V1__HEALTH_CHECK__ENABLED_CHOICE_ENABLED) {
+        check->is_enabled = message->enabled;
+    }
+    if (message->port_choice_case == JURY__V1__HEALTH_CHECK__PORT_CHOICE_PORT) {
+        rc = read_port("check.port", message->port, 0, &check->port, err);
+    }
+    if (rc == 0) {
+        rc = read_enum("check.pacing", &names_pacing, (int)message->pacing, &check->pacing, err);
+    }
+    if (rc == 0) {
+        rc = read_duration("check.timeout", message->timeout, &check->timeout_ms, err);
+    }
+    if (rc == 0) {
+        rc = read_duration("check.interval", message->interval, &check->interval_ms, err);
+    }
+    if (rc == 0) {
+        rc = read_thresholds(message, check, err);
+    }
+    return rc == 0 ? read_check_type(message, check, err) : rc;
+}
+
+static int read_rule(const char *field, const Jury__V1__Rule *message, struct rule_column *column,
+                     struct errmsg *err)
+{
+    struct rule_column read = {0};
+    char name[64];
+
+    if (message->kind == JURY__V1__RULE__KIND__KIND_UNSPECIFIED) {
+        char list[128];
+
+        return errmsg_set(err, ERR_INVALID, "%s.kind must be %s", field,
+                          names_list(&names_rule, list, sizeof list));
+    }
+    int rc = read_enum(field, &names_rule, (int)message->kind, &read.kind, err);
+    if (rc == 0 && (read.kind == RULE_AT_LEAST || read.kind == RULE_PERCENT)) {
+        snprintf(name, sizeof name, "%s.value", field);
+        rc = read_u8(name, message->value, 1, read.kind == RULE_PERCENT ? 100 : LIMIT_NODES,
+                     &read.value, err);
+    } else if (rc == 0 && message->value != 0) {
+        rc = errmsg_set(err, ERR_INVALID, "%s.value is allowed only with at-least and percent",
+                        field);
+    }
+    if (rc == 0) {
+        *column = read;
+    }
+    return rc;
+}
+
+static int read_verdict(const Jury__V1__VerdictRule *message, struct verdict_rule *rule,
+                        struct errmsg *err)
+{
+    int rc = 0;
+
+    if (message->down != NULL) {
+        rc = read_rule("verdict.down", message->down, &rule->down, err);
+        rule->up = rule->down;
+    }
+    if (rc == 0 && message->up != NULL) {
+        rc = read_rule("verdict.up", message->up, &rule->up, err);
+        rule->is_split = true;
+    }
+    if (rc == 0) {
+        rc = read_enum("verdict.below_quorum", &names_below_quorum, (int)message->below_quorum,
+                       &rule->below_quorum, err);
+    }
+    return rc;
+}
+
+static int read_labels(const Jury__V1__ServerGroup *message, struct server_group *group,
+                       struct errmsg *err)
+{
+    int rc = 0;
+
+    if (message->n_labels > LIMIT_LABELS) {
+        return errmsg_set(err, ERR_LIMIT, "labels must be at most %d, got %zu", LIMIT_LABELS,
+                          message->n_labels);
+    }
+    for (size_t i = 0; rc == 0 && i < message->n_labels; i++) {
+        struct label *label = &group->labels[i];
+
+        rc = read_text("labels.key", message->labels[i]->key, label->key, sizeof label->key, err);
+        if (rc == 0) {
+            rc = read_text("labels.value", message->labels[i]->value, label->value,
+                           sizeof label->value, err);
+        }
+    }
+    group->n_labels = (uint32_t)message->n_labels;
+    return rc;
+}
+
+static int read_backend(const Jury__V1__Backend *message, enum profile profile,
+                        struct backend *backend, struct errmsg *err)
+{
+    profile_backend_defaults(profile, backend);
+    int rc = read_addr("address", message->address, &backend->at.addr, err);
+    if (rc == 0) {
+        rc = read_port("port", message->port, 1, &backend->at.port, err);
+    }
+    if (rc == 0 && message->weight_choice_case == JURY__V1__BACKEND__WEIGHT_CHOICE_WEIGHT) {
+        rc = read_u8("weight", message->weight, 0, 100, &backend->weight, err);
+    }
+    if (rc == 0) {
+        rc = read_text("zone", message->zone, backend->zone, sizeof backend->zone, err);
+    }
+    if (rc == 0) {
+        rc = read_text("description", message->description, backend->description,
+                       sizeof backend->description, err);
+    }
+    if (rc == 0) {
+        rc = read_enum("admin_state", &names_admin_state, (int)message->admin_state,
+                       &backend->admin_state, err);
+    }
+    if (rc != 0) {
+        errmsg_prefix(err, "backend \"%s\" port %u", message->address, message->port);
+    }
+    return rc;
+}
+
+static int refuse_duplicates(const struct server_group *group, struct errmsg *err)
+{
+    for (uint32_t i = 1; i < group->n_backends; i++) {
+        if (endpoint_compare(&group->backends[i - 1].at, &group->backends[i].at) == 0) {
+            char text[ENDPOINT_TEXT_BYTES];
+
+            return errmsg_set(err, ERR_INVALID, "backend %s is there twice",
+                              endpoint_format(&group->backends[i].at, text));
+        }
+    }
+    return 0;
+}
+
+static int read_backends(const Jury__V1__ServerGroup *message, struct server_group *group,
+                         struct errmsg *err)
+{
+    if (message->n_backends > LIMIT_BACKENDS_PER_GROUP) {
+        return errmsg_set(err, ERR_LIMIT, "backends must be at most %d, got %zu",
+                          LIMIT_BACKENDS_PER_GROUP, message->n_backends);
+    }
+    if (message->n_backends == 0) {
+        return 0;
+    }
+    group->backends = calloc(message->n_backends, sizeof *group->backends);
+    if (group->backends == NULL) {
+        return errmsg_set(err, ERR_NOMEM, "no memory for %zu backends", message->n_backends);
+    }
+    group->n_backends = (uint32_t)message->n_backends;
+    for (uint32_t i = 0; i < group->n_backends; i++) {
+        int rc = read_backend(message->backends[i], (enum profile)group->profile,
+                              &group->backends[i], err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    server_group_sort_backends(group);
+    return refuse_duplicates(group, err);
+}
+
+/* Name, profile and protocol: what the other defaults hang on. */
+static int read_head(const Jury__V1__ServerGroup *message, struct server_group *group,
+                     struct errmsg *err)
+{
+    char list[64];
+    uint8_t profile = PROFILE_NONE;
+    uint8_t protocol = PROTOCOL_NONE;
+    int rc = read_enum("profile", &names_profile, (int)message->profile, &profile, err);
+
+    if (rc == 0 && profile == PROFILE_NONE) {
+        rc = errmsg_set(err, ERR_INVALID, "profile must be %s",
+                        names_list(&names_profile, list, sizeof list));
+    }
+    if (rc == 0) {
+        rc = read_enum("protocol", &names_protocol, (int)message->protocol, &protocol, err);
+    }
+    if (rc == 0) {
+        profile_group_defaults((enum profile)profile, (enum protocol)protocol, group);
+        rc = read_text("name", message->name, group->name, sizeof group->name, err);
+    }
+    return rc;
+}
+
+static int read_choices(const Jury__V1__ServerGroup *message, struct server_group *group,
+                        struct errmsg *err)
+{
+    int rc = read_enum("type", &names_group_type, (int)message->type, &group->type, err);
+
+    if (rc == 0 && message->address_family != JURY__V1__ADDRESS_FAMILY__ADDRESS_FAMILY_IPV4 &&
+        message->address_family != JURY__V1__ADDRESS_FAMILY__ADDRESS_FAMILY_IPV6 &&
+        message->address_family != JURY__V1__ADDRESS_FAMILY__ADDRESS_FAMILY_UNSPECIFIED) {
+        rc = errmsg_set(err, ERR_INVALID, "address_family must be ipv4 or ipv6, got the number %d",
+                        (int)message->address_family);
+    }
+    if (rc == 0) {
+        group->address_family = (uint8_t)message->address_family;
+        rc = read_text("vpc", message->vpc, group->vpc, sizeof group->vpc, err);
+    }
+    if (rc == 0) {
+        rc = read_enum("scheduler", &names_scheduler, (int)message->scheduler, &group->scheduler,
+                       err);
+    }
+    if (rc == 0) {
+        rc = read_enum("all_bad", &names_all_bad, (int)message->all_bad, &group->all_bad, err);
+    }
+    if (rc == 0 && message->fail_open_threshold_case ==
+                       JURY__V1__SERVER_GROUP__FAIL_OPEN_THRESHOLD_FAIL_OPEN_PERCENT) {
+        rc = read_u8("fail_open_percent", message->fail_open_percent, 0, 100,
+                     &group->fail_open_percent, err);
+    }
+    if (rc == 0) {
+        rc = read_enum("failover", &names_failover, (int)message->failover, &group->failover, err);
+    }
+    return rc;
+}
+
+static int read_drain(const Jury__V1__Drain *message, struct drain_policy *drain,
+                      struct errmsg *err)
+{
+    if (message->enabled_choice_case == JURY__V1__DRAIN__ENABLED_CHOICE_ENABLED) {
+        drain->is_on = message->enabled;
+    }
+    return read_duration("drain.timeout", message->timeout, &drain->timeout_ms, err);
+}
+
+static int read_parts(const Jury__V1__ServerGroup *message, struct server_group *group,
+                      struct errmsg *err)
+{
+    int rc = read_choices(message, group, err);
+
+    if (rc == 0 && message->check != NULL) {
+        rc = read_check(message->check, group, err);
+    }
+    if (rc == 0 && message->verdict != NULL) {
+        rc = read_verdict(message->verdict, &group->rule, err);
+    }
+    if (rc == 0 && message->drain != NULL) {
+        rc = read_drain(message->drain, &group->drain, err);
+    }
+    if (rc == 0) {
+        rc = read_duration("idle_timeout", message->idle_timeout, &group->idle_timeout_ms, err);
+    }
+    if (rc == 0) {
+        rc = read_labels(message, group, err);
+    }
+    return rc == 0 ? read_backends(message, group, err) : rc;
+}
+
+int wire_group_read(const Jury__V1__ServerGroup *message, struct server_group *ret_group,
+                    struct errmsg *err)
+{
+    struct server_group group = {0};
+    int rc = read_head(message, &group, err);
+
+    if (rc == 0) {
+        rc = read_parts(message, &group, err);
+    }
+    if (rc != 0) {
+        errmsg_prefix(err, "server group \"%.128s\"", message->name);
+        server_group_close(&group);
+        return rc;
+    }
+    *ret_group = group;
+    return 0;
+}
+
+static int read_listener(const Jury__V1__Listener *message, struct listener *listener,
+                         struct errmsg *err)
+{
+    int rc = read_text("name", message->name, listener->name, sizeof listener->name, err);
+
+    if (rc == 0) {
+        rc = read_addr("address", message->address, &listener->at.addr, err);
+    }
+    if (rc == 0) {
+        rc = read_port("port", message->port, 1, &listener->at.port, err);
+    }
+    if (rc == 0) {
+        rc = read_port("port_last", message->port_last, 0, &listener->port_last, err);
+    }
+    if (rc == 0) {
+        rc = read_enum("protocol", &names_protocol, (int)message->protocol, &listener->protocol,
+                       err);
+    }
+    if (rc == 0) {
+        rc = read_text("group", message->group, listener->group, sizeof listener->group, err);
+    }
+    return rc == 0 ? read_duration("idle_timeout", message->idle_timeout,
+                                   &listener->idle_timeout_ms, err)
+                   : rc;
+}
+
+int wire_listener_read(const Jury__V1__Listener *message, struct listener *ret_listener,
+                       struct errmsg *err)
+{
+    struct listener listener = {0};
+    int rc = read_listener(message, &listener, err);
+
+    if (rc != 0) {
+        errmsg_prefix(err, "listener \"%.128s\"", message->name);
+        return rc;
+    }
+    if (listener.port_last == 0) {
+        listener.port_last = listener.at.port;
+    }
+    *ret_listener = listener;
+    return 0;
+}
