@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* The 32-fold of the bytes holds what our densest message becomes (a list of backends: 13-fold,
+/* The 32-fold of the bytes holds what our densest message becomes (a list of backends: 10-fold,
  * tests/unit/wire/test_unpack.c); the floor is for small messages of many kinds. */
 #define BUDGET_PER_BYTE 32
 #define BUDGET_BYTES_MIN (64 * 1024)
