@@ -39,6 +39,14 @@
                     on the wire */
 #define LIMIT_SNAPSHOT_BYTES (64 * 1024 * 1024)
 
+/* --- documents (common/spec) --- */
+#define LIMIT_SPEC_FILE_BYTES \
+    (16 * 1024 * 1024)         /* the whole planned catalog as YAML is about 12 MiB */
+#define LIMIT_SPEC_NODES 65536 /* values of one document; a full group has about 8000 */
+#define LIMIT_SPEC_DEPTH 16    /* nesting; ours are at most 5 deep */
+#define LIMIT_SPEC_KEYS 128    /* of one mapping, so that duplicates are found by scanning */
+#define LIMIT_SPEC_DOCUMENTS LIMIT_CHANGES_PER_COMMAND
+
 /* --- mesh --- */
 #define LIMIT_VOTE_SLOTS_PER_CHUNK 4096
 #define LIMIT_VOTE_CHUNKS (LIMIT_TARGETS / LIMIT_VOTE_SLOTS_PER_CHUNK)

@@ -1,0 +1,110 @@
+#include "common/spec/advice.h"
+
+/* In the order of the rows below. */
+enum advice_row {
+    SLOW_TIMEOUT,
+    HOST_MISSING,
+    CHECK_OFF,
+    SOURCE_RANGE,
+    SOURCE_RULES,
+    OWN_PAGE,
+    RESET_LOGS,
+    QUIET_PROBES,
+    RATE_LIMITED_ICMP,
+    CONNECTION_POOLS,
+    HOST_CHECKED
+};
+
+const struct spec_advice spec_advice[SPEC_N_ADVICE] = {
+    [SLOW_TIMEOUT] = {"A19", "group.check.timeout", true,
+                      "check.timeout is longer than check.interval: a silent backend is probed "
+                      "less often than the interval says, since a probe is never begun before the "
+                      "last one has ended."},
+    [HOST_MISSING] = {"S107", "group.check.http.host", true,
+                      "HTTP 1.1 asks for a Host header and check.http.host is omitted: many "
+                      "servers answer 400; set check.http.domain, or host: address:port."},
+    [CHECK_OFF] = {"S28", "group.check.enabled", false,
+                   "Checks are off, so a dead backend keeps getting flows. To spare a loaded "
+                   "backend, lengthen check.interval or probe with tcp instead of http."},
+    [SOURCE_RANGE] = {"S32", "group.check.source", false,
+                      "Profile clb: probes of the original come from 100.64.0.0/10. No rule of a "
+                      "security group is needed for them, but a packet filter on the backend must "
+                      "let them in; here they come from the nodes' own addresses."},
+    [SOURCE_RULES] = {"S33", "group.check.source", false,
+                      "Profile clb: open service ports to your own network only, never to "
+                      "0.0.0.0/0, and leave the nodes' probe addresses out of such rules."},
+    [OWN_PAGE] = {"S38", "group.check.http.expect", false,
+                  "4xx or 5xx passes here. A page of its own for the check, such as /health, that "
+                  "answers 200 says more than accepting errors."},
+    [RESET_LOGS] = {"S43", "group.check.tcp", false,
+                    "A tcp probe ends in a reset: the application may log \"connection reset by "
+                    "peer\" once an interval and node."},
+    [QUIET_PROBES] = {"S44", "group.check.tcp", false,
+                      "If resets in the backend's log disturb, check with http, or let the "
+                      "application ignore resets that come from the nodes' addresses."},
+    [RATE_LIMITED_ICMP] = {"S49", "group.check.udp", false,
+                           "Linux limits how many ICMP errors it sends: under load a closed UDP "
+                           "port may stay silent and a dead service look healthy."},
+    [CONNECTION_POOLS] = {"S96", "group.check.tcp", false,
+                          "Connection pools, those of Java among them, may count the probes' "
+                          "resets as errors (S97: http checks avoid it)."},
+    [HOST_CHECKED] = {"S108", "group.check.http.domain", false,
+                      "If the application answers by name, set check.http.domain; without it the "
+                      "probe may get the page of another site."},
+};
+
+static bool accepts_errors(const struct http_codes *codes)
+{
+    for (unsigned code = 400; code <= HTTP_CODE_MAX; code++) {
+        if (http_codes_has(codes, code)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool applies(enum advice_row row, const struct server_group *group)
+{
+    const struct health_check *check = &group->check;
+    const bool is_http = check->is_enabled && check->type == CHECK_TYPE_HTTP;
+    const bool is_tcp = check->is_enabled && check->type == CHECK_TYPE_TCP;
+
+    switch (row) {
+    case SLOW_TIMEOUT:
+        return check->is_enabled && check->timeout_ms > check->interval_ms;
+    case HOST_MISSING:
+        return is_http && check->http.version == HTTP_1_1 && check->http.host == HTTP_HOST_OMITTED;
+    case CHECK_OFF:
+        return !check->is_enabled;
+    case SOURCE_RANGE:
+    case SOURCE_RULES:
+        return check->is_enabled && group->profile == PROFILE_CLB;
+    case OWN_PAGE:
+        return is_http && accepts_errors(&check->http.expect);
+    case RESET_LOGS:
+    case QUIET_PROBES:
+        return is_tcp && check->tcp.close == TCP_CLOSE_RST;
+    case RATE_LIMITED_ICMP:
+        return check->is_enabled && check->type == CHECK_TYPE_UDP;
+    case CONNECTION_POOLS:
+        return is_tcp && check->tcp.close == TCP_CLOSE_RST && group->profile == PROFILE_NLB;
+    case HOST_CHECKED:
+        return is_http && check->http.domain[0] == '\0';
+    }
+    return false;
+}
+
+size_t spec_advise(const struct spec_document *document, const struct spec_advice *ret_rows[])
+{
+    size_t n = 0;
+
+    if (document->kind != SPEC_GROUP) {
+        return 0;
+    }
+    for (size_t i = 0; i < SPEC_N_ADVICE; i++) {
+        if (applies((enum advice_row)i, document->u.group)) {
+            ret_rows[n++] = &spec_advice[i];
+        }
+    }
+    return n;
+}

@@ -1,0 +1,109 @@
+#include "common/spec/field.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "common/base/str.h"
+#include "common/model/profile.h"
+#include "common/spec/fields.h"
+
+const struct spec_kind_info spec_kinds[SPEC_N_KINDS] = {
+    {SPEC_GROUP, "Group", "server group", "group", &spec_group_metadata_table, &spec_group_table,
+     sizeof(struct server_group),
+     "Backends behind one service, how they are checked and what follows from it."},
+    {SPEC_LISTENER, "Listener", "listener", "listener", &spec_listener_metadata_table,
+     &spec_listener_table, sizeof(struct listener),
+     "An address and port where clients connect, and the group that serves it."},
+    {SPEC_CLUSTER_SETTINGS, "ClusterSettings", "cluster settings", "clustersettings", NULL,
+     &spec_settings_table, sizeof(struct cluster_settings), "What holds for the whole cluster."},
+    {SPEC_NODE, "Node", "node", "node", NULL, &spec_node_table, sizeof(struct member_node),
+     "A member of the cluster."},
+    {SPEC_KEY, "Key", "key", "key", &spec_key_metadata_table, &spec_key_table,
+     sizeof(struct access_key), "Who may ask the cluster and what."},
+};
+
+static const char *const later_kinds[] = {"Instance"};
+
+const struct spec_kind_info *spec_kind_info(enum spec_kind kind)
+{
+    assert(kind >= SPEC_GROUP && kind <= SPEC_KEY);
+    return &spec_kinds[kind - SPEC_GROUP];
+}
+
+const struct spec_kind_info *spec_kind_find(const char *word)
+{
+    for (size_t i = 0; i < SPEC_N_KINDS; i++) {
+        if (strcmp(spec_kinds[i].word, word) == 0) {
+            return &spec_kinds[i];
+        }
+    }
+    return NULL;
+}
+
+bool spec_kind_is_later(const char *word)
+{
+    for (size_t i = 0; i < sizeof later_kinds / sizeof later_kinds[0]; i++) {
+        if (strcmp(later_kinds[i], word) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const struct spec_field *spec_field_find(const struct spec_table *table, const char *name)
+{
+    for (size_t i = 0; i < table->n_fields; i++) {
+        if (strcmp(table->fields[i].name, name) == 0) {
+            return &table->fields[i];
+        }
+    }
+    return NULL;
+}
+
+bool spec_field_applies(const struct spec_field *field, const void *base)
+{
+    return field->when_value == 0 ||
+           ((const uint8_t *)base)[field->when_offset] == field->when_value;
+}
+
+void spec_defaults(enum spec_kind kind, enum profile profile, enum protocol protocol, void *ret)
+{
+    switch (kind) {
+    case SPEC_GROUP:
+        profile_group_defaults(profile, protocol, ret);
+        return;
+    case SPEC_LISTENER:
+        ((struct listener *)ret)->protocol = PROTOCOL_TCP;
+        return;
+    case SPEC_CLUSTER_SETTINGS:
+        cluster_settings_default(ret);
+        return;
+    case SPEC_NODE:
+        ((struct member_node *)ret)->role = ROLE_VOTER;
+        return;
+    case SPEC_KEY:
+    case SPEC_KIND_NONE:
+        return;
+    }
+}
+
+const char *spec_nearest(const char *word, const char *const words[], size_t n_words)
+{
+    const char *best = NULL;
+    size_t n_bytes = strlen(word);
+    /* A third of the word may be wrong; more is no spelling mistake. */
+    unsigned best_distance = n_bytes < 6 ? 2 : (unsigned)(n_bytes / 3) + 1;
+
+    if (n_bytes > 64) {
+        return NULL;
+    }
+    for (size_t i = 0; i < n_words; i++) {
+        unsigned distance = str_distance(word, words[i]);
+
+        if (distance < best_distance && distance < strlen(words[i])) {
+            best_distance = distance;
+            best = words[i];
+        }
+    }
+    return best;
+}

@@ -1,0 +1,13 @@
+/* The tables of the kinds, private to common/spec: field.h hands them out. */
+#ifndef JURY_SPEC_FIELDS_H
+#define JURY_SPEC_FIELDS_H
+
+#include "common/spec/field.h"
+
+extern const struct spec_table spec_group_table, spec_group_metadata_table;
+extern const struct spec_table spec_listener_table, spec_listener_metadata_table;
+extern const struct spec_table spec_settings_table;
+extern const struct spec_table spec_node_table;
+extern const struct spec_table spec_key_table, spec_key_metadata_table;
+
+#endif

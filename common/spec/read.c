@@ -1,0 +1,367 @@
+#include "common/spec/read.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/plant.h"
+#include "common/base/str.h"
+#include "common/model/profile.h"
+#include "common/spec/value.h"
+
+int read_refuse(struct reading *reading, struct spec_position at, int code, const char *format, ...)
+{
+    char sentence[ERRMSG_BYTES];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    reading->err->at = at;
+    return errmsg_set(&reading->err->message, code, "%s: %s", reading->subject, sentence);
+}
+
+/* Where a misspelt field may be meant: in an object of this table. */
+static const char *find_below(const struct spec_table *table, const char *name, char *path,
+                              size_t path_bytes)
+{
+    for (size_t i = 0; i < table->n_fields; i++) {
+        const struct spec_field *field = &table->fields[i];
+
+        if (field->type == SPEC_TYPE_OBJECT && spec_field_find(field->fields, name) != NULL) {
+            snprintf(path, path_bytes, "%s.%s", field->name, name);
+            return path;
+        }
+    }
+    return NULL;
+}
+
+static int refuse_unknown(struct reading *reading, const struct read_place *place,
+                          const struct doc_node *child)
+{
+    const char *words[LIMIT_SPEC_KEYS];
+    char path[READ_PATH_BYTES];
+    size_t n_words = 0;
+
+    for (size_t i = 0; i < place->table->n_fields; i++) {
+        words[n_words++] = place->table->fields[i].name;
+    }
+    const char *near = find_below(place->table, child->key, path, sizeof path);
+    if (near == NULL) {
+        near = spec_nearest(child->key, words, n_words);
+    }
+    if (near == NULL) {
+        return read_refuse(reading, child->key_at, ERR_INVALID, "unknown field \"%s%.60s\"",
+                           place->prefix, child->key);
+    }
+    return read_refuse(reading, child->key_at, ERR_INVALID,
+                       "unknown field \"%s%.60s\"; did you mean \"%s\"?", place->prefix, child->key,
+                       near);
+}
+
+/* Join a field's name and the end of the sentence that value_parse wrote. */
+static int refuse_value(struct reading *reading, const struct doc_node *node, int code,
+                        const char *path, const struct errmsg *tail)
+{
+    static const char *const verbs[] = {"must ", "has ", "needs ", "knows "};
+
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (strncmp(tail->text, verbs[i], strlen(verbs[i])) == 0) {
+            return read_refuse(reading, node->at, code, "%s %s", path, tail->text);
+        }
+    }
+    return read_refuse(reading, node->at, code, "%s: %s", path, tail->text);
+}
+
+static int refuse_kind(struct reading *reading, const struct doc_node *node, const char *path,
+                       const char *wanted)
+{
+    if (doc_is_null(node)) {
+        return read_refuse(reading, node->at, ERR_INVALID,
+                           "%s has no value: write one or leave the field out", path);
+    }
+    return read_refuse(reading, node->at, ERR_INVALID, "%s must be %s, got %s", path, wanted,
+                       doc_kind_word(node));
+}
+
+static int read_labels(struct reading *reading, const struct doc_node *node,
+                       struct server_group *group)
+{
+    uint32_t n = 0;
+
+    if (node->kind != DOC_MAP) {
+        return refuse_kind(reading, node, "labels", "a mapping such as {tier: front}");
+    }
+    if (node->n_children > LIMIT_LABELS) {
+        return read_refuse(reading, node->at, ERR_LIMIT, "labels: %u labels, the limit is %d",
+                           (unsigned)node->n_children, LIMIT_LABELS);
+    }
+    for (const struct doc_node *child = node->first; child != NULL; child = child->next) {
+        struct label *label = &group->labels[n];
+
+        if (child->kind != DOC_SCALAR || doc_is_null(child)) {
+            return read_refuse(reading, child->at, ERR_INVALID,
+                               "labels: the value of \"%.63s\" must be text, got %s", child->key,
+                               doc_kind_word(child));
+        }
+        if (!str_copy(label->key, sizeof label->key, child->key)) {
+            return read_refuse(reading, child->key_at, ERR_INVALID,
+                               "labels: a key must have 1..%d bytes, got %zu",
+                               LIMIT_LABEL_KEY_BYTES, strlen(child->key));
+        }
+        if (!str_copy(label->value, sizeof label->value, child->text)) {
+            return read_refuse(reading, child->at, ERR_INVALID,
+                               "labels: the value of \"%.63s\" must have 0..%d bytes, got %zu",
+                               child->key, LIMIT_LABEL_VALUE_BYTES, strlen(child->text));
+        }
+        n++;
+    }
+    group->n_labels = n;
+    return 0;
+}
+
+static const char *written(const struct doc_node *element, const char *key)
+{
+    const struct doc_node *node = doc_find(element, key);
+
+    return node != NULL && node->kind == DOC_SCALAR ? node->text : NULL;
+}
+
+/* What tells an element from its neighbours: `at`, or address and port, in their canonical
+ * spelling, or `host`. "" if it says none of them. */
+static void write_identity(const struct doc_node *element, char *text, size_t text_bytes)
+{
+    struct endpoint at = {0};
+    uint64_t port = 0;
+
+    text[0] = '\0';
+    if (element->kind != DOC_MAP) {
+        return;
+    }
+    const char *both = written(element, "at");
+    const char *address = written(element, "address");
+    const char *port_text = written(element, "port");
+    const char *host = written(element, "host");
+    if (both != NULL) {
+        if (endpoint_parse(both, &at, NULL) == 0) {
+            endpoint_format(&at, text);
+        }
+    } else if (address != NULL && port_text != NULL) {
+        if (addr_parse(address, &at.addr, NULL) == 0 && str_parse_u64(port_text, 65535, &port)) {
+            at.port = (uint16_t)port;
+            endpoint_format(&at, text);
+        }
+    } else if (host != NULL) {
+        snprintf(text, text_bytes, "%.60s", host);
+    }
+}
+
+void read_element_name(const struct spec_list *list, const struct doc_node *element, uint32_t index,
+                       char *text, size_t text_bytes)
+{
+    char identity[READ_PATH_BYTES / 2];
+
+    write_identity(element, identity, sizeof identity);
+    if (identity[0] != '\0') {
+        snprintf(text, text_bytes, "%s %s", list->element_word, identity);
+    } else {
+        snprintf(text, text_bytes, "%s %u", list->element_word, (unsigned)index + 1);
+    }
+}
+
+static int read_element(struct reading *reading, const struct spec_field *field,
+                        const struct doc_node *element, uint32_t index, void *to)
+{
+    const struct spec_list *list = field->list;
+    char name[READ_PATH_BYTES];
+    char prefix[READ_PATH_BYTES];
+    struct errmsg tail = {{0}};
+
+    if (list->scalar != NULL) {
+        int rc = value_parse(list->scalar, element, to, &tail);
+
+        return rc == 0 ? 0 : refuse_value(reading, element, rc, field->name, &tail);
+    }
+    read_element_name(list, element, index, name, sizeof name);
+    if (element->kind != DOC_MAP) {
+        return refuse_kind(reading, element, name, "a mapping");
+    }
+    if (strcmp(list->element_word, "backend") == 0) {
+        profile_backend_defaults(reading->profile, to);
+    }
+    snprintf(prefix, sizeof prefix, "%.*s: ", (int)sizeof prefix - 3, name);
+    struct read_place place = {.table = list->fields, .map = element, .prefix = prefix, .base = to};
+    return read_table(reading, &place);
+}
+
+/* A single value is in its list once, in any spelling. */
+static int check_scalar_is_new(struct reading *reading, const struct spec_field *field,
+                               const struct doc_node *node, const uint8_t *elements, uint32_t index)
+{
+    const size_t bytes = field->list->element_bytes;
+
+    for (uint32_t i = 0; i < index; i++) {
+        if (memcmp(elements + i * bytes, elements + index * bytes, bytes) == 0) {
+            return read_refuse(reading, node->at, ERR_INVALID, "%s has \"%.60s\" twice",
+                               field->name, node->text);
+        }
+    }
+    return 0;
+}
+
+static int read_list(struct reading *reading, const struct spec_field *field,
+                     const struct doc_node *node, const char *path, void *base)
+{
+    const struct spec_list *list = field->list;
+    uint8_t *elements = (uint8_t *)base + field->offset;
+    uint32_t *count = (uint32_t *)(void *)((uint8_t *)base + list->count_offset);
+    uint32_t n = 0;
+
+    if (node->kind != DOC_LIST) {
+        return refuse_kind(reading, node, path, "a list");
+    }
+    if (node->n_children > list->n_max) {
+        return read_refuse(reading, node->at, ERR_LIMIT, "%s: %u entries, the limit is %u", path,
+                           (unsigned)node->n_children, (unsigned)list->n_max);
+    }
+    if (list->is_allocated) {
+        void **owned = (void **)(void *)elements;
+
+        assert(*owned == NULL);
+        *owned = calloc(node->n_children + 1, list->element_bytes);
+        if (*owned == NULL) {
+            return read_refuse(reading, node->at, ERR_NOMEM, "out of memory");
+        }
+        elements = *owned;
+    } else {
+        memset(elements, 0, field->bytes);
+    }
+    for (const struct doc_node *child = node->first; child != NULL; child = child->next) {
+        int rc = read_element(reading, field, child, n, elements + n * list->element_bytes);
+
+        if (rc == 0 && list->scalar != NULL) {
+            rc = check_scalar_is_new(reading, field, child, elements, n);
+        }
+        if (rc != 0) {
+            return rc;
+        }
+        n++;
+    }
+    *count = n;
+    return 0;
+}
+
+static int read_object(struct reading *reading, const struct spec_field *field,
+                       const struct doc_node *node, const char *path, void *to)
+{
+    char prefix[READ_PATH_BYTES];
+
+    if (node->kind != DOC_MAP) {
+        return refuse_kind(reading, node, path, "a mapping");
+    }
+    snprintf(prefix, sizeof prefix, "%.*s.", (int)sizeof prefix - 2, path);
+    struct read_place place = {.table = field->fields, .map = node, .prefix = prefix, .base = to};
+    return read_table(reading, &place);
+}
+
+static int read_field(struct reading *reading, const struct read_place *place,
+                      const struct spec_field *field, const struct doc_node *child)
+{
+    char path[READ_PATH_BYTES];
+    struct errmsg tail = {{0}};
+    void *to = (uint8_t *)place->base + field->offset;
+
+    snprintf(path, sizeof path, "%s%s", place->prefix, field->name);
+    if ((field->flags & SPEC_LATER) != 0) {
+        return read_refuse(reading, child->key_at, ERR_UNAVAILABLE_YET, "%s is not available yet",
+                           path);
+    }
+    if (!spec_field_applies(field, place->base)) {
+        return read_refuse(reading, child->key_at, ERR_INVALID, "%s is allowed only with %s", path,
+                           field->when_text);
+    }
+    switch ((enum spec_type)field->type) {
+    case SPEC_TYPE_OBJECT:
+        return read_object(reading, field, child, path, to);
+    case SPEC_TYPE_LIST:
+        return read_list(reading, field, child, path, place->base);
+    case SPEC_TYPE_LABELS:
+        return read_labels(reading, child, place->base);
+    case SPEC_TYPE_NONE:
+    case SPEC_TYPE_TEXT:
+    case SPEC_TYPE_BOOL:
+    case SPEC_TYPE_UINT:
+    case SPEC_TYPE_DURATION:
+    case SPEC_TYPE_WORD:
+    case SPEC_TYPE_ADDRESS:
+    case SPEC_TYPE_ENDPOINT:
+    case SPEC_TYPE_CIDR:
+    case SPEC_TYPE_CODES:
+    case SPEC_TYPE_RULE:
+    case SPEC_TYPE_PUBLIC_KEY:
+    case SPEC_TYPE_TIME:
+        break;
+    }
+    int rc = value_parse(field, child, to, &tail);
+    return rc == 0 ? 0 : refuse_value(reading, child, rc, path, &tail);
+}
+
+/* Case A27: `at: ADDRESS:PORT`, or address and port apart; one of the two, and wholly. */
+static int check_endpoint(struct reading *reading, const struct read_place *place)
+{
+    const struct doc_node *at = doc_find(place->map, "at");
+    const struct doc_node *address = doc_find(place->map, "address");
+    const struct doc_node *port = doc_find(place->map, "port");
+    const struct doc_node *apart = address != NULL ? address : port;
+
+    if (at != NULL && apart != NULL) {
+        return read_refuse(reading, apart->key_at, ERR_INVALID,
+                           "%swrite at, or address and port, not both", place->prefix);
+    }
+    if (at == NULL && apart == NULL) {
+        return read_refuse(reading, place->map->at, ERR_INVALID,
+                           "%sat is missing: write at: ADDRESS:PORT, or address and port",
+                           place->prefix);
+    }
+    if (at == NULL && (address == NULL || port == NULL)) {
+        return read_refuse(reading, apart->key_at, ERR_INVALID, "%s%s is missing beside %s",
+                           place->prefix, address == NULL ? "address" : "port", apart->key);
+    }
+    return 0;
+}
+
+int read_table(struct reading *reading, const struct read_place *place)
+{
+    for (const struct doc_node *child = place->map->first; child != NULL; child = child->next) {
+        const struct spec_field *field = spec_field_find(place->table, child->key);
+
+        if (field == NULL) {
+            if (plant_is("spec-unknown")) {
+                continue;
+            }
+            return refuse_unknown(reading, place, child);
+        }
+        int rc = read_field(reading, place, field, child);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    for (size_t i = 0; i < place->table->n_fields; i++) {
+        const struct spec_field *field = &place->table->fields[i];
+
+        if ((field->flags & SPEC_REQUIRED) != 0 && doc_find(place->map, field->name) == NULL) {
+            return read_refuse(reading, place->map->at, ERR_INVALID, "%s%s is missing",
+                               place->prefix, field->name);
+        }
+        if (field->type == SPEC_TYPE_ENDPOINT) {
+            int rc = check_endpoint(reading, place);
+
+            if (rc != 0) {
+                return rc;
+            }
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,51 @@
+/* Parts of the document reader, private to common/spec. */
+#ifndef JURY_SPEC_READ_H
+#define JURY_SPEC_READ_H
+
+#include "common/spec/doc.h"
+#include "common/spec/field.h"
+
+#define READ_SUBJECT_BYTES (LIMIT_NAME_BYTES + 24)
+#define READ_PATH_BYTES 128
+
+/* One document under way. */
+struct reading {
+    struct spec_error *err;           /* borrowed */
+    char subject[READ_SUBJECT_BYTES]; /* `server group "web"`: how sentences begin */
+    enum profile profile;             /* of a group; for the defaults of its backends */
+};
+
+/* A mapping of the document and the struct that it fills. */
+struct read_place {
+    const struct spec_table *table;
+    const struct doc_node *map;
+    const char *prefix; /* of field names in sentences: "", "check.", "backend 10.0.0.1:80: " */
+    void *base;
+};
+
+/* Write "SUBJECT: sentence" and the place; returns code. */
+int read_refuse(struct reading *reading, struct spec_position at, int code, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* One document of any kind: envelope, fields, checks of the whole object. On failure nothing is
+ * left to free. */
+int read_document(const struct doc_node *root, struct spec_document *ret_document,
+                  struct spec_error *err);
+void read_document_close(struct spec_document *document);
+
+/* Read all fields of a mapping into the struct and check that none is missing. What a list
+ * allocates is owned by the struct, also on failure. */
+int read_table(struct reading *reading, const struct read_place *place);
+
+/* "backend 10.0.0.1:80" or, without an address, "backend 3": how an element of a list is called.
+ * index: from 0. */
+void read_element_name(const struct spec_list *list, const struct doc_node *element, uint32_t index,
+                       char *text, size_t text_bytes);
+
+/* Where in the document the fault lies that a sentence of common/model/validate.h tells about:
+ * the field that it names and the document sets, else `otherwise`. The sentence is
+ * rewritten with the field names of documents (on_timeout -> onTimeout). */
+struct spec_position read_blame(const struct spec_kind_info *kind, const struct doc_node *root,
+                                struct spec_position otherwise, struct errmsg *sentence);
+
+#endif

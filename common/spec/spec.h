@@ -1,0 +1,94 @@
+/* Documents (`apiVersion: jury/v1`) to model structs, with the line and column of what is wrong.
+ *
+ * The library never prints: a refusal is a sentence, a place and the source line. Nothing in a
+ * document is changed silently and nothing is guessed: unknown fields, wrong types, missing units,
+ * values out of range, and fields of a later stage are refused. What a document leaves out comes
+ * from the group's profile (common/model/profile.h). Everything is checked that can be checked
+ * without a cluster; the cluster runs the same validation and the rules across objects again.
+ *
+ *     apiVersion: jury/v1
+ *     kind: Group                  # Group, Listener, ClusterSettings, Node, Key
+ *     metadata: {name: web, labels: {tier: front}}
+ *     spec: {...}                  # common/spec/field.h, `nodectl explain group`
+ *
+ * Thread-safe: no state but the caller's. */
+#ifndef JURY_SPEC_SPEC_H
+#define JURY_SPEC_SPEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/err.h"
+#include "common/model/cluster.h"
+#include "common/model/group.h"
+#include "common/model/listener.h"
+
+#define SPEC_API_VERSION "jury/v1"
+
+/* Counted from 1, columns in characters; line 0 = the file as a whole. */
+struct spec_position {
+    uint32_t line;
+    uint32_t column;
+};
+
+#define SPEC_SOURCE_BYTES 200
+
+struct spec_error {
+    struct spec_position at;
+    struct errmsg message;          /* one sentence, no place in it */
+    char source[SPEC_SOURCE_BYTES]; /* the line of `at`, cut and without control characters */
+};
+
+enum spec_kind {
+    SPEC_KIND_NONE = 0,
+    SPEC_GROUP = 1,
+    SPEC_LISTENER = 2,
+    SPEC_CLUSTER_SETTINGS = 3,
+    SPEC_NODE = 4,
+    SPEC_KEY = 5
+};
+
+struct spec_document {
+    uint8_t kind;            /* enum spec_kind; says which pointer */
+    uint32_t file;           /* index of its file in the set */
+    struct spec_position at; /* of the document */
+    union {
+        struct server_group *group; /* each owned by the document */
+        struct listener *listener;
+        struct cluster_settings *settings;
+        struct member_node *node;
+        struct access_key *key;
+    } u;
+};
+
+/* All documents of one or more files, in the order in which they were read. Zero-initialise. */
+struct spec_set {
+    struct spec_document *documents; /* owned */
+    uint32_t n_documents;
+    char **files; /* owned names, for messages */
+    uint32_t n_files;
+};
+
+/* Read a file's documents into the set.
+ *
+ * file: its name for messages ("-" = standard input); copied.
+ * On failure the set is as it was (an empty one needs no close), and ret_error says what and where.
+ * Errors: ERR_INVALID (also: no document in the file, an object that the set has already),
+ * ERR_UNAVAILABLE_YET, ERR_LIMIT, ERR_NOMEM. */
+int spec_read(struct spec_set *set, const char *file, const char *text, size_t n_bytes,
+              struct spec_error *ret_error);
+void spec_set_close(struct spec_set *set);
+
+/* "Group", "Listener" ...; "?" for others. */
+const char *spec_kind_word(enum spec_kind kind);
+/* The object's name ("web"; of a node its id in digits; of cluster settings ""). text: at least
+ * LIMIT_NAME_BYTES + 1 bytes. Returns text. */
+const char *spec_document_name(const struct spec_document *document, char *text, size_t text_bytes);
+
+/* The error as people and editors read it: "FILE:LINE:COLUMN: sentence", and below it the source
+ * line with a mark. No newline at the end. Returns text. */
+#define SPEC_ERROR_TEXT_BYTES 1536
+char *spec_error_format(const struct spec_error *error, const char *file,
+                        char text[SPEC_ERROR_TEXT_BYTES]);
+
+#endif

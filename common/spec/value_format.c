@@ -1,0 +1,196 @@
+#include "common/spec/value.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "common/base/str.h"
+#include "common/base/units.h"
+#include "common/spec/rfc3339.h"
+
+static uint64_t load_uint(const void *from, uint32_t bytes)
+{
+    switch (bytes) {
+    case 1:
+        return *(const uint8_t *)from;
+    case 2:
+        return *(const uint16_t *)from;
+    case 4:
+        return *(const uint32_t *)from;
+    default:
+        assert(bytes == 8);
+        return *(const uint64_t *)from;
+    }
+}
+
+static char *format_codes(const struct http_codes *codes, char *text, size_t text_bytes)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (unsigned code = HTTP_CODE_MIN; code <= HTTP_CODE_MAX && used < text_bytes; code++) {
+        unsigned last = code;
+
+        if (!http_codes_has(codes, code)) {
+            continue;
+        }
+        while (last < HTTP_CODE_MAX && http_codes_has(codes, last + 1) &&
+               !(last % 100 == 99 && code % 100 == 0)) {
+            last++;
+        }
+        const char *comma = used == 0 ? "" : ",";
+        int n = 0;
+        if (code % 100 == 0 && last == code + 99) {
+            n = snprintf(text + used, text_bytes - used, "%s%uxx", comma, code / 100);
+        } else if (last == code) {
+            n = snprintf(text + used, text_bytes - used, "%s%u", comma, code);
+        } else {
+            n = snprintf(text + used, text_bytes - used, "%s%u-%u", comma, code, last);
+        }
+        used += n > 0 ? (size_t)n : 0;
+        code = last;
+    }
+    return text;
+}
+
+static char *format_rule(const struct verdict_rule *rule, char *text, size_t text_bytes)
+{
+    char down[RULE_TEXT_BYTES];
+    char up[RULE_TEXT_BYTES];
+
+    if (rule->is_split) {
+        snprintf(text, text_bytes, "down: %s, up: %s", rule_column_format(&rule->down, down),
+                 rule_column_format(&rule->up, up));
+    } else {
+        snprintf(text, text_bytes, "%s", rule_column_format(&rule->down, down));
+    }
+    return text;
+}
+
+bool value_is_zero(const struct spec_field *field, const void *from)
+{
+    const uint8_t *bytes = from;
+
+    for (uint32_t i = 0; i < field->bytes; i++) {
+        if (bytes[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+char *value_format(const struct spec_field *field, const void *from, char *text, size_t text_bytes)
+{
+    char small[CIDR_TEXT_BYTES + ENDPOINT_TEXT_BYTES + 2 * PUBLIC_KEY_BYTES];
+
+    if (field->zero_word != NULL && value_is_zero(field, from)) {
+        snprintf(text, text_bytes, "%s", field->zero_word);
+        return text;
+    }
+    small[0] = '\0';
+    switch ((enum spec_type)field->type) {
+    case SPEC_TYPE_TEXT:
+        snprintf(text, text_bytes, "%s", (const char *)from);
+        return text;
+    case SPEC_TYPE_CODES:
+        return format_codes(from, text, text_bytes);
+    case SPEC_TYPE_RULE:
+        return format_rule(from, text, text_bytes);
+    case SPEC_TYPE_DURATION:
+        return units_format_duration_ms(load_uint(from, field->bytes), text, text_bytes);
+    case SPEC_TYPE_BOOL:
+        snprintf(small, sizeof small, "%s", *(const bool *)from ? "true" : "false");
+        break;
+    case SPEC_TYPE_UINT:
+        snprintf(small, sizeof small, "%" PRIu64, load_uint(from, field->bytes));
+        break;
+    case SPEC_TYPE_WORD:
+        snprintf(small, sizeof small, "%s", names_word(field->names, *(const uint8_t *)from));
+        break;
+    case SPEC_TYPE_ADDRESS:
+        addr_format(from, small);
+        break;
+    case SPEC_TYPE_ENDPOINT:
+        endpoint_format(from, small);
+        break;
+    case SPEC_TYPE_CIDR:
+        cidr_format(from, small);
+        break;
+    case SPEC_TYPE_PUBLIC_KEY:
+        str_hex(((const struct public_key *)from)->bytes, PUBLIC_KEY_BYTES, small);
+        break;
+    case SPEC_TYPE_TIME:
+        rfc3339_format_ms(*(const int64_t *)from, small, sizeof small);
+        break;
+    case SPEC_TYPE_NONE:
+    case SPEC_TYPE_LABELS:
+    case SPEC_TYPE_OBJECT:
+    case SPEC_TYPE_LIST:
+        assert(false);
+        break;
+    }
+    snprintf(text, text_bytes, "%s", small);
+    return text;
+}
+
+char *value_format_allowed(const struct spec_field *field, char *text, size_t text_bytes)
+{
+    char low[32];
+    char high[32];
+    char words[256];
+    const char *also = field->zero_word == NULL ? "" : field->zero_word;
+    const char * or = field->zero_word == NULL ? "" : " or ";
+
+    text[0] = '\0';
+    switch ((enum spec_type)field->type) {
+    case SPEC_TYPE_BOOL:
+        snprintf(text, text_bytes, "true or false");
+        break;
+    case SPEC_TYPE_UINT:
+        snprintf(text, text_bytes, "%s%s%" PRIu64 "..%" PRIu64, also, or, field->min, field->max);
+        break;
+    case SPEC_TYPE_DURATION:
+        snprintf(text, text_bytes, "%s%s%s..%s", also, or,
+                 units_format_duration_ms(field->min, low, sizeof low),
+                 units_format_duration_ms(field->max, high, sizeof high));
+        break;
+    case SPEC_TYPE_WORD:
+        snprintf(text, text_bytes, "%s%s%s", also, field->zero_word == NULL ? "" : ", ",
+                 names_list(field->names, words, sizeof words));
+        break;
+    case SPEC_TYPE_TEXT:
+        snprintf(text, text_bytes, "%" PRIu64 "..%" PRIu64 " bytes", field->min, field->max);
+        break;
+    case SPEC_TYPE_CODES:
+        snprintf(text, text_bytes, "codes, ranges and classes within 200..599");
+        break;
+    case SPEC_TYPE_ADDRESS:
+        snprintf(text, text_bytes, "an IP address");
+        break;
+    case SPEC_TYPE_ENDPOINT:
+        snprintf(text, text_bytes, "ADDRESS:PORT");
+        break;
+    case SPEC_TYPE_CIDR:
+        snprintf(text, text_bytes, "ADDRESS/LENGTH");
+        break;
+    case SPEC_TYPE_RULE:
+        snprintf(text, text_bytes, "RULE or {down: RULE, up: RULE}");
+        break;
+    case SPEC_TYPE_PUBLIC_KEY:
+        snprintf(text, text_bytes, "64 hex digits");
+        break;
+    case SPEC_TYPE_TIME:
+        snprintf(text, text_bytes, "%s%sa time in UTC", also, or);
+        break;
+    case SPEC_TYPE_LABELS:
+        snprintf(text, text_bytes, "a mapping of at most 20 words");
+        break;
+    case SPEC_TYPE_LIST:
+        snprintf(text, text_bytes, "a list of at most %u", field->list->n_max);
+        break;
+    case SPEC_TYPE_NONE:
+    case SPEC_TYPE_OBJECT:
+        break;
+    }
+    return text;
+}

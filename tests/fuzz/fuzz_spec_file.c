@@ -1,0 +1,33 @@
+/* Any bytes as a document: refused with a place inside the text, or read, written and read again.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/spec/emit.h"
+#include "common/spec/spec.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
+{
+    struct spec_set set = {0};
+    struct spec_set again = {0};
+    struct spec_error error = {0};
+    char printed[SPEC_ERROR_TEXT_BYTES];
+    char *text = NULL;
+    size_t n_text = 0;
+
+    if (spec_read(&set, "fuzz", (const char *)data, n_bytes, &error) != 0) {
+        assert(error.message.text[0] != '\0' && error.at.line <= n_bytes + 1);
+        spec_error_format(&error, "fuzz", printed);
+        return 0;
+    }
+    assert(spec_emit(set.documents, set.n_documents, &text, &n_text, NULL) == 0);
+    assert(spec_read(&again, "again", text, n_text, &error) == 0);
+    assert(again.n_documents == set.n_documents);
+    free(text);
+    spec_set_close(&set);
+    spec_set_close(&again);
+    return 0;
+}
