@@ -99,7 +99,7 @@ static void on_timer(struct connect_engine *engine, struct attempt *attempt)
         attempt_release(engine, attempt, END_BY_RST);
         break;
     case STEP_FREE:
-        assert(!"a free attempt has no timer");
+        assert(false); /* a free attempt has no timer */
         break;
     }
 }

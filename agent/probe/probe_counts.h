@@ -1,0 +1,60 @@
+/* What a probe thread counts: written by it alone, copied out by anybody at any time. */
+#ifndef JURY_PROBE_COUNTS_H
+#define JURY_PROBE_COUNTS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "common/base/counters.h"
+#include "common/model/reason.h"
+
+/* X(index, name in the registry, help). Since the start of the thread, unless the help says "now"
+ * or "longest". At rest, started = finished + abandoned. */
+#define PROBE_COUNTS(X)                                                                        \
+    X(PROBE_N_TARGETS, "probe_targets", "targets probed now")                                  \
+    X(PROBE_N_IN_FLIGHT, "probes_in_flight", "probes under way now")                           \
+    X(PROBE_N_STARTED, "probes_started", "probes begun")                                       \
+    X(PROBE_N_FINISHED, "probes_finished", "probes with a result; see probe_results")          \
+    X(PROBE_N_ABANDONED, "probes_abandoned", "probes given up because their target went")      \
+    X(PROBE_N_DELAYED, "probes_delayed", "probes begun late by the limit of probes in flight") \
+    X(PROBE_DELAY_MAX_NS, "probe_delay_max_ns", "longest delay by that limit")                 \
+    X(PROBE_N_LOST, "probes_lost", "probes without a result in time: a defect of this agent")  \
+    X(PROBE_N_DROPPED, "probe_results_dropped",                                                \
+      "results replaced by a newer one of their target because nobody took them")              \
+    X(PROBE_STALLED_NS, "probe_stalled_ns", "time the probe thread woke too late")             \
+    X(PROBE_LATE_MAX_NS, "probe_late_max_ns", "longest such time")                             \
+    X(PROBE_SUSPENDED_NS, "probe_suspended_ns", "time this machine was suspended")
+
+enum probe_count {
+#define PROBE_COUNT_ENUM(name, word, help) name,
+    PROBE_COUNTS(PROBE_COUNT_ENUM)
+#undef PROBE_COUNT_ENUM
+    PROBE_N_COUNTS
+};
+
+#define PROBE_REASON_SPAN 64 /* enum probe_reason is below */
+
+struct probe_counts {
+    uint64_t values[PROBE_N_COUNTS];
+    uint64_t results[PROBE_REASON_SPAN]; /* by enum probe_reason */
+};
+
+/* For nodectl and metrics: each of PROBE_COUNTS, and "probe_results" with each reason's word in
+ * lower case as its label. */
+void probe_counts_emit(const struct probe_counts *counts, counter_emit emit, void *to);
+
+/* The thread's own, one writer. */
+struct probe_counters {
+    _Atomic uint64_t values[PROBE_N_COUNTS];
+    _Atomic uint64_t results[PROBE_REASON_SPAN];
+};
+
+void probe_counters_init(struct probe_counters *counters);
+void probe_counters_set(struct probe_counters *counters, enum probe_count count, uint64_t value);
+void probe_counters_add(struct probe_counters *counters, enum probe_count count, uint64_t value);
+void probe_counters_max(struct probe_counters *counters, enum probe_count count, uint64_t value);
+void probe_counters_result(struct probe_counters *counters, enum probe_reason reason);
+/* Any thread. Each value is right; values of one copy may be a moment apart. */
+void probe_counters_read(const struct probe_counters *counters, struct probe_counts *ret_counts);
+
+#endif

@@ -1,0 +1,379 @@
+#include "agent/probe/probe_loop.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/err.h"
+#include "common/base/plant.h"
+
+void probe_loop_init(struct probe_loop *loop, const struct probe_loop_options *options,
+                     struct ring *results)
+{
+    assert(options->in_flight_max >= 1 && options->in_flight_max <= LIMIT_PROBES_IN_FLIGHT);
+    assert(options->n_allowed <= LIMIT_CIDRS);
+    memset(loop, 0, sizeof *loop);
+    loop->options = *options;
+    loop->results = results;
+    probe_schedule_init(&loop->schedule, options->node_id);
+    probe_counters_init(&loop->counters);
+}
+
+void probe_loop_close(struct probe_loop *loop)
+{
+    for (uint32_t i = 0; i < loop->n_engines; i++) {
+        loop->engines[i]->ops->free(loop->engines[i]);
+    }
+    probe_schedule_close(&loop->schedule);
+    probe_plan_release(loop->plan);
+    free(loop->lanes);
+    free(loop->waiting_slots);
+    loop->lanes = NULL;
+    loop->waiting_slots = NULL;
+}
+
+void probe_loop_add_engine(struct probe_loop *loop, struct probe_engine *engine)
+{
+    assert(loop->n_engines < PROBE_ENGINES_MAX && loop->plan == NULL);
+    assert(engine->capacity >= loop->options.in_flight_max);
+    loop->engines[loop->n_engines++] = engine;
+}
+
+/* --- results --- */
+
+static void wait_for_room(struct probe_loop *loop, uint32_t slot, const struct probe_result *result)
+{
+    struct probe_lane *lane = &loop->lanes[slot];
+
+    if (lane->has_waiting) {
+        probe_counters_add(&loop->counters, PROBE_N_DROPPED, 1);
+    }
+    lane->waiting = *result;
+    lane->has_waiting = true;
+    if (!lane->is_queued) {
+        assert(loop->n_waiting < loop->n_lanes);
+        uint32_t at = (loop->waiting_first + loop->n_waiting) % loop->n_lanes;
+        loop->waiting_slots[at] = slot;
+        loop->n_waiting++;
+        lane->is_queued = true;
+    }
+}
+
+/* Results of one target stay in their order: behind one that waits, none goes out. */
+static void hand_out(struct probe_loop *loop, const struct probe_result *result)
+{
+    uint32_t slot = result->id.slot;
+
+    if (!loop->lanes[slot].has_waiting && ring_push(loop->results, result)) {
+        loop->has_pushed = true;
+        return;
+    }
+    wait_for_room(loop, slot, result);
+}
+
+static void flush_waiting(struct probe_loop *loop)
+{
+    while (loop->n_waiting > 0) {
+        struct probe_lane *lane = &loop->lanes[loop->waiting_slots[loop->waiting_first]];
+
+        if (lane->has_waiting) {
+            if (!ring_push(loop->results, &lane->waiting)) {
+                return;
+            }
+            loop->has_pushed = true;
+            lane->has_waiting = false;
+        }
+        lane->is_queued = false;
+        loop->waiting_first = (loop->waiting_first + 1) % loop->n_lanes;
+        loop->n_waiting--;
+    }
+}
+
+/* A probe has its one result. */
+static void finish(struct probe_loop *loop, const struct probe_result *result)
+{
+    probe_counters_add(&loop->counters, PROBE_N_FINISHED, 1);
+    probe_counters_result(&loop->counters, (enum probe_reason)result->reason);
+    probe_schedule_end(&loop->schedule, result->id, result->end_ns);
+    hand_out(loop, result);
+}
+
+static void on_result(void *user, const struct probe_result *result)
+{
+    struct probe_loop *loop = user;
+
+    assert(result->id.slot < loop->n_lanes);
+    struct probe_lane *lane = &loop->lanes[result->id.slot];
+    assert(lane->planned != NULL && lane->planned->target.id.birth == result->id.birth);
+    assert(lane->lost_ns != 0);
+    lane->lost_ns = 0;
+    loop->n_in_flight--;
+    finish(loop, result);
+}
+
+/* --- starts --- */
+
+static bool is_allowed(const struct probe_loop *loop, const struct addr *to)
+{
+    if (loop->options.n_allowed == 0 || plant_is("probe-allowed")) {
+        return true;
+    }
+    for (uint32_t i = 0; i < loop->options.n_allowed; i++) {
+        if (cidr_contains(&loop->options.allowed[i], to)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A probe that this node does not make at all. */
+static void refuse(struct probe_loop *loop, struct target_id id, enum probe_reason reason,
+                   uint64_t now_ns)
+{
+    struct probe_result result = {
+        .id = id,
+        .probe_class = (uint8_t)probe_reason_class(reason),
+        .reason = (uint8_t)reason,
+        .start_ns = now_ns,
+        .end_ns = now_ns,
+    };
+
+    finish(loop, &result);
+}
+
+static void start_probe(struct probe_loop *loop, struct target_id id, uint64_t now_ns)
+{
+    struct probe_lane *lane = &loop->lanes[id.slot];
+
+    assert(lane->planned != NULL && lane->planned->target.id.birth == id.birth);
+    assert(lane->lost_ns == 0);
+    const struct probe_target *target = &lane->planned->target;
+    probe_counters_add(&loop->counters, PROBE_N_STARTED, 1);
+    if (!is_allowed(loop, &target->definition.to.addr)) {
+        refuse(loop, id, REASON_LOCAL_FORBIDDEN, now_ns);
+        return;
+    }
+    if (lane->engine == NULL) {
+        refuse(loop, id, REASON_LOCAL_UNSUPPORTED, now_ns);
+        return;
+    }
+    lane->start_ns = now_ns;
+    lane->lost_ns = now_ns + target->definition.check.timeout_ms * NS_PER_MS + PROBE_LOST_NS;
+    loop->n_in_flight++;
+    lane->engine->ops->submit(lane->engine, target);
+}
+
+static void start_due(struct probe_loop *loop, uint64_t now_ns)
+{
+    struct target_id id;
+
+    for (unsigned n = 0; n < PROBE_STARTS_PER_TURN; n++) {
+        uint64_t due_ns = probe_schedule_next_ns(&loop->schedule);
+
+        if (due_ns > now_ns) {
+            return;
+        }
+        if (loop->n_in_flight >= loop->options.in_flight_max) {
+            loop->full_ns = now_ns;
+            return;
+        }
+        if (due_ns <= loop->full_ns) {
+            probe_counters_add(&loop->counters, PROBE_N_DELAYED, 1);
+            probe_counters_max(&loop->counters, PROBE_DELAY_MAX_NS, now_ns - due_ns);
+        }
+        if (!probe_schedule_start(&loop->schedule, now_ns, &id)) {
+            return;
+        }
+        start_probe(loop, id, now_ns);
+    }
+}
+
+/* R-PROBE-2: no target stays unprobed for ever because one result went missing. */
+static void sweep(struct probe_loop *loop, uint64_t now_ns)
+{
+    if (now_ns < loop->sweep_ns) {
+        return;
+    }
+    loop->sweep_ns = now_ns + PROBE_SWEEP_NS;
+    for (uint32_t slot = 0; slot < loop->n_lanes && loop->n_in_flight > 0; slot++) {
+        struct probe_lane *lane = &loop->lanes[slot];
+
+        if (lane->lost_ns == 0 || now_ns < lane->lost_ns) {
+            continue;
+        }
+        struct probe_result result = {
+            .id = lane->planned->target.id,
+            .probe_class = PROBE_INCONCLUSIVE,
+            .reason = REASON_LOCAL_LATE,
+            .start_ns = lane->start_ns,
+            .end_ns = now_ns,
+        };
+        lane->engine->ops->abandon(lane->engine, slot);
+        lane->lost_ns = 0;
+        loop->n_in_flight--;
+        probe_counters_add(&loop->counters, PROBE_N_LOST, 1);
+        finish(loop, &result);
+    }
+}
+
+bool probe_loop_turn(struct probe_loop *loop, uint64_t now_ns)
+{
+    const struct probe_sink sink = {.result = on_result, .user = loop};
+
+    loop->has_pushed = false;
+    flush_waiting(loop);
+    for (uint32_t i = 0; i < loop->n_engines; i++) {
+        loop->engines[i]->ops->run(loop->engines[i], &sink);
+    }
+    start_due(loop, now_ns);
+    if (loop->n_in_flight > 0) {
+        sweep(loop, now_ns);
+    }
+    probe_counters_set(&loop->counters, PROBE_N_IN_FLIGHT, loop->n_in_flight);
+    return loop->has_pushed;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+uint64_t probe_loop_next_ns(const struct probe_loop *loop, uint64_t now_ns)
+{
+    uint64_t next_ns = TIMER_NEVER;
+
+    for (uint32_t i = 0; i < loop->n_engines; i++) {
+        next_ns = earlier(next_ns, loop->engines[i]->ops->next_ns(loop->engines[i]));
+    }
+    if (loop->n_in_flight < loop->options.in_flight_max) {
+        next_ns = earlier(next_ns, probe_schedule_next_ns(&loop->schedule));
+    }
+    if (loop->n_in_flight > 0) {
+        next_ns = earlier(next_ns, loop->sweep_ns);
+    }
+    if (loop->n_waiting > 0) {
+        next_ns = earlier(next_ns, now_ns + PROBE_RETRY_RING_NS);
+    }
+    return next_ns;
+}
+
+/* --- plans --- */
+
+static int reserve(struct probe_loop *loop, uint32_t n_lanes)
+{
+    uint32_t capacity = loop->n_lanes == 0 ? 64 : loop->n_lanes;
+
+    if (n_lanes <= loop->n_lanes) {
+        return 0;
+    }
+    while (capacity < n_lanes) {
+        capacity *= 2;
+    }
+    struct probe_lane *lanes = calloc(capacity, sizeof *lanes);
+    uint32_t *waiting_slots = calloc(capacity, sizeof *waiting_slots);
+    if (lanes == NULL || waiting_slots == NULL) {
+        free(lanes);
+        free(waiting_slots);
+        return ERR_NOMEM;
+    }
+    for (uint32_t i = 0; i < loop->n_lanes; i++) {
+        lanes[i] = loop->lanes[i];
+    }
+    for (uint32_t i = 0; i < loop->n_waiting; i++) {
+        waiting_slots[i] = loop->waiting_slots[(loop->waiting_first + i) % loop->n_lanes];
+    }
+    free(loop->lanes);
+    free(loop->waiting_slots);
+    loop->lanes = lanes;
+    loop->waiting_slots = waiting_slots;
+    loop->waiting_first = 0;
+    loop->n_lanes = capacity;
+    return 0;
+}
+
+static void leave(struct probe_loop *loop, uint32_t slot)
+{
+    struct probe_lane *lane = &loop->lanes[slot];
+
+    probe_schedule_remove(&loop->schedule, lane->planned->target.id);
+    if (lane->engine != NULL) {
+        lane->engine->ops->abandon(lane->engine, slot);
+    }
+    if (lane->lost_ns != 0) {
+        lane->lost_ns = 0;
+        loop->n_in_flight--;
+        probe_counters_add(&loop->counters, PROBE_N_ABANDONED, 1);
+    }
+    if (lane->has_waiting) {
+        lane->has_waiting = false;
+        probe_counters_add(&loop->counters, PROBE_N_DROPPED, 1);
+    }
+    lane->planned = NULL;
+    lane->engine = NULL;
+}
+
+static struct probe_engine *choose_engine(struct probe_loop *loop,
+                                          const struct target_definition *definition)
+{
+    uint32_t needed = probe_capability_of(definition);
+
+    for (uint32_t i = 0; i < loop->n_engines; i++) {
+        if ((loop->engines[i]->capabilities & needed) != 0) {
+            return loop->engines[i];
+        }
+    }
+    return NULL;
+}
+
+static int enter(struct probe_loop *loop, const struct planned_target *planned, uint64_t now_ns)
+{
+    uint32_t slot = planned->target.id.slot;
+
+    int err = probe_schedule_add(&loop->schedule, &planned->target, planned->is_at_start, now_ns);
+    if (err != 0) {
+        return err;
+    }
+    loop->lanes[slot].planned = planned;
+    loop->lanes[slot].engine = choose_engine(loop, &planned->target.definition);
+    return 0;
+}
+
+static void leave_what_went(struct probe_loop *loop, const struct probe_plan *next)
+{
+    uint32_t at = 0;
+
+    for (uint32_t i = 0; loop->plan != NULL && i < loop->plan->n_targets; i++) {
+        const struct planned_target *old = loop->plan->targets[i];
+        uint32_t slot = old->target.id.slot;
+
+        while (at < next->n_targets && next->targets[at]->target.id.slot < slot) {
+            at++;
+        }
+        bool stays = at < next->n_targets && next->targets[at] == old;
+        if (!stays && loop->lanes[slot].planned == old) {
+            leave(loop, slot);
+        }
+    }
+}
+
+int probe_loop_take_plan(struct probe_loop *loop, struct probe_plan *plan, uint64_t now_ns)
+{
+    int first_err = 0;
+
+    leave_what_went(loop, plan);
+    for (uint32_t i = 0; i < plan->n_targets; i++) {
+        const struct planned_target *planned = plan->targets[i];
+        uint32_t slot = planned->target.id.slot;
+
+        int err = reserve(loop, slot + 1);
+        if (err == 0 && loop->lanes[slot].planned != planned) {
+            assert(loop->lanes[slot].planned == NULL);
+            err = enter(loop, planned, now_ns);
+        }
+        first_err = first_err != 0 ? first_err : err;
+    }
+    probe_plan_release(loop->plan);
+    loop->plan = plan;
+    probe_counters_set(&loop->counters, PROBE_N_TARGETS, plan->n_targets);
+    return first_err;
+}

@@ -1,0 +1,93 @@
+/* What a probe thread does in one turn: take the newest plan, start what is due, run the engines,
+ * hand out results. No thread, no clock, no waiting: probe_thread.h turns it with the real clock,
+ * tests with a virtual one and an engine of their own.
+ *
+ * Rules it keeps, whatever an engine or a reader does:
+ *  - one probe in flight per target, and exactly one result or abandonment for each (R-PROBE-2);
+ *    a probe without a result PROBE_LOST_NS after its deadline is a counted defect, ended as
+ *    REASON_LOCAL_LATE and probed again;
+ *  - a target that is removed, or replaced by another definition, while in flight is abandoned: its
+ *    connection is closed and no result comes;
+ *  - at the limit of probes in flight a due probe waits, in the order of due times, and is counted;
+ *  - an address that this node's own list forbids, or a kind that no engine can make, is an
+ *    inconclusive result, and no packet is sent;
+ *  - a result that finds the ring full waits; a newer one of the same target replaces it, counted.
+ */
+#ifndef JURY_PROBE_LOOP_H
+#define JURY_PROBE_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/core/probe_schedule.h"
+#include "agent/loop/ring.h"
+#include "agent/probe/probe_counts.h"
+#include "agent/probe/probe_engine.h"
+#include "agent/probe/probe_plan.h"
+#include "common/base/addr.h"
+#include "common/base/limits.h"
+#include "common/base/units.h"
+
+#define PROBE_ENGINES_MAX 4
+#define PROBE_LOST_NS (5 * NS_PER_SECOND)
+#define PROBE_SWEEP_NS NS_PER_SECOND        /* how often lost probes are looked for */
+#define PROBE_RETRY_RING_NS (5 * NS_PER_MS) /* how soon a full ring is tried again */
+#define PROBE_STARTS_PER_TURN 256           /* so that a burst of starts does not delay answers */
+
+/* A target's place in the thread, by slot. */
+struct probe_lane {
+    const struct planned_target *planned; /* of the current plan; NULL = free */
+    struct probe_engine *engine;          /* NULL = none can make this kind */
+    uint64_t start_ns;                    /* of the probe in flight */
+    uint64_t lost_ns;                     /* 0 = none in flight */
+    struct probe_result waiting;          /* for room in the ring */
+    bool has_waiting;
+    bool is_queued; /* in waiting_slots */
+};
+
+struct probe_loop_options {
+    uint64_t node_id; /* seeds the offsets of first probes */
+    uint32_t in_flight_max;
+    uint32_t n_allowed; /* 0 = this node has no list of its own */
+    struct cidr allowed[LIMIT_CIDRS];
+};
+
+struct probe_loop {
+    struct probe_loop_options options;
+    struct probe_schedule schedule;
+    struct probe_engine *engines[PROBE_ENGINES_MAX]; /* owned; the first that can is taken */
+    uint32_t n_engines;
+    struct probe_plan *plan; /* a reference; NULL before the first */
+    struct probe_lane *lanes;
+    uint32_t n_lanes;
+    uint32_t n_in_flight;
+    uint64_t full_ns; /* last time at which a due probe had to wait */
+    uint64_t sweep_ns;
+    uint32_t *waiting_slots; /* queue of n_lanes entries: slots with a waiting result */
+    uint32_t waiting_first;
+    uint32_t n_waiting;
+    struct ring *results; /* of struct probe_result, kept */
+    bool has_pushed;      /* since the last turn began */
+    struct probe_counters counters;
+};
+
+/* results: kept until close. in_flight_max 1..LIMIT_PROBES_IN_FLIGHT. */
+void probe_loop_init(struct probe_loop *loop, const struct probe_loop_options *options,
+                     struct ring *results);
+/* Ends everything under way. */
+void probe_loop_close(struct probe_loop *loop);
+/* engine: taken. At most PROBE_ENGINES_MAX, before the first plan; earlier ones are preferred. */
+void probe_loop_add_engine(struct probe_loop *loop, struct probe_engine *engine);
+
+/* Go over to a plan (taken): abandon what went, schedule what came, leave the rest as it is.
+ * Errors: ERR_NOMEM: the targets that could not be taken are missing until the next plan. */
+int probe_loop_take_plan(struct probe_loop *loop, struct probe_plan *plan, uint64_t now_ns);
+
+/* One turn. Returns whether results were pushed, so that the reader has to be woken. */
+bool probe_loop_turn(struct probe_loop *loop, uint64_t now_ns);
+
+/* Turn again at this time at the latest; TIMER_NEVER = only when an engine's fd is readable or a
+ * plan came. May be past. */
+uint64_t probe_loop_next_ns(const struct probe_loop *loop, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,263 @@
+#include "agent/probe/probe_thread.h"
+
+#include <assert.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "agent/loop/mailbox.h"
+#include "agent/loop/ring.h"
+#include "agent/loop/thread.h"
+#include "agent/probe/connect_engine.h"
+#include "agent/probe/probe_lateness.h"
+#include "common/base/clock.h"
+#include "common/base/limits.h"
+#include "common/base/log.h"
+
+/* Two readings of CLOCK_MONOTONIC around CLOCK_BOOTTIME lie closer than this unless the thread was
+ * interrupted between them. */
+#define CLOCK_PAIR_NS NS_PER_MS
+#define CLOCK_PAIR_TRIES 5
+
+struct probe_thread {
+    /* shared */
+    struct mailbox plans;
+    struct wake wake;
+    struct ring *results;
+    _Atomic bool is_stopping;
+    /* set before the thread starts */
+    struct wake *results_wake;
+    struct watchdog_loop *watched;
+    const char *engine_name;
+    uint32_t capabilities;
+    pthread_t id;
+    /* the thread's own; the counters are read by anybody */
+    struct probe_lateness lateness;
+    struct probe_loop loop;
+};
+
+/* CLOCK_MONOTONIC and CLOCK_BOOTTIME of one moment: an interruption between the two readings would
+ * look like a suspend. */
+static uint64_t read_clocks(uint64_t *ret_boottime_ns)
+{
+    uint64_t before_ns = clock_monotonic_ns();
+
+    for (unsigned n = 0; n < CLOCK_PAIR_TRIES; n++) {
+        *ret_boottime_ns = clock_boottime_ns();
+        uint64_t after_ns = clock_monotonic_ns();
+        if (after_ns - before_ns < CLOCK_PAIR_NS || n == CLOCK_PAIR_TRIES - 1) {
+            break;
+        }
+        before_ns = after_ns;
+    }
+    return before_ns;
+}
+
+static void take_newest_plan(struct probe_thread *thread, uint64_t now_ns)
+{
+    struct probe_plan *plan = mailbox_take(&thread->plans);
+
+    if (plan == NULL) {
+        return;
+    }
+    int err = probe_loop_take_plan(&thread->loop, plan, now_ns);
+    if (err != 0) {
+        log_event(LOG_LEVEL_ERROR, "probe_plan_incomplete", "targets=%u error=\"%s\"",
+                  plan->n_targets, err_text(err));
+    }
+}
+
+static void count_lateness(struct probe_thread *thread)
+{
+    struct probe_counters *counters = &thread->loop.counters;
+
+    probe_counters_set(counters, PROBE_STALLED_NS, thread->lateness.stalled_ns);
+    probe_counters_set(counters, PROBE_LATE_MAX_NS, thread->lateness.late_max_ns);
+    probe_counters_set(counters, PROBE_SUSPENDED_NS, thread->lateness.suspended_ns);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* When to be back: for the loop, for the watchdog, and often enough while probes are under way that
+ * a stall can be seen (probe_lateness.h). Counted from the start of this turn, so that a turn that
+ * takes long counts as a stall too. */
+static uint64_t next_wake_ns(const struct probe_thread *thread, uint64_t turn_ns)
+{
+    uint64_t next_ns = probe_loop_next_ns(&thread->loop, turn_ns);
+
+    if (thread->loop.n_in_flight > 0) {
+        next_ns = earlier(next_ns, turn_ns + PROBE_WAKE_MAX_NS);
+    }
+    if (thread->watched != NULL) {
+        next_ns = earlier(next_ns, turn_ns + WATCHDOG_BEAT_MS * NS_PER_MS);
+    }
+    return next_ns;
+}
+
+/* Returns whether another thread woke this one. */
+static bool wait_until(struct probe_thread *thread, uint64_t until_ns)
+{
+    struct pollfd fds[1 + PROBE_ENGINES_MAX] = {
+        {.fd = wake_fd(&thread->wake), .events = POLLIN},
+    };
+    nfds_t n_fds = 1;
+
+    for (uint32_t i = 0; i < thread->loop.n_engines; i++) {
+        fds[n_fds++] = (struct pollfd){.fd = thread->loop.engines[i]->fd, .events = POLLIN};
+    }
+    uint64_t now_ns = clock_monotonic_ns();
+    uint64_t wait_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+    struct timespec wait = {
+        .tv_sec = (time_t)(wait_ns / NS_PER_SECOND),
+        .tv_nsec = (long)(wait_ns % NS_PER_SECOND),
+    };
+    /* Errors are EINTR or a shortage of kernel memory: the turn goes on in either case. */
+    int n = ppoll(fds, n_fds, until_ns == TIMER_NEVER ? NULL : &wait, NULL);
+    return n > 0 && fds[0].revents != 0;
+}
+
+static void *thread_body(void *arg)
+{
+    struct probe_thread *thread = arg;
+    uint64_t boottime_ns;
+    uint64_t now_ns = read_clocks(&boottime_ns);
+    bool is_woken = false;
+
+    probe_lateness_init(&thread->lateness, now_ns, boottime_ns);
+    while (!atomic_load_explicit(&thread->is_stopping, memory_order_acquire)) {
+        if (thread->watched != NULL) {
+            watchdog_beat(thread->watched);
+        }
+        if (is_woken) {
+            wake_clear(&thread->wake);
+            take_newest_plan(thread, now_ns);
+        }
+        if (probe_loop_turn(&thread->loop, clock_monotonic_ns())) {
+            wake_signal(thread->results_wake);
+        }
+        count_lateness(thread);
+
+        uint64_t next_ns = next_wake_ns(thread, now_ns);
+        probe_lateness_sleep(&thread->lateness, next_ns);
+        is_woken = wait_until(thread, next_ns);
+        now_ns = read_clocks(&boottime_ns);
+        probe_lateness_wake(&thread->lateness, now_ns, boottime_ns);
+    }
+    return NULL;
+}
+
+static void drop_plan(void *plan)
+{
+    probe_plan_release(plan);
+}
+
+static void free_thread(struct probe_thread *thread)
+{
+    probe_loop_close(&thread->loop);
+    mailbox_close(&thread->plans);
+    wake_close(&thread->wake);
+    ring_free(thread->results);
+    free(thread);
+}
+
+/* Everything but the thread. */
+static int prepare(struct probe_thread *thread, const struct probe_thread_options *options,
+                   struct errmsg *err)
+{
+    struct probe_loop_options loop = options->loop;
+    struct probe_engine *engine;
+
+    loop.in_flight_max = loop.in_flight_max == 0 ? LIMIT_PROBES_IN_FLIGHT : loop.in_flight_max;
+    thread->results =
+        ring_new(sizeof(struct probe_result),
+                 options->ring_results == 0 ? LIMIT_RESULT_RING : options->ring_results);
+    probe_loop_init(&thread->loop, &loop, thread->results);
+    if (thread->results == NULL) {
+        return errmsg_set(err, ERR_NOMEM, "probe thread: out of memory for the result ring");
+    }
+    int rc = connect_engine_new(loop.in_flight_max, &thread->lateness, &engine, err);
+    if (rc != 0) {
+        return rc;
+    }
+    probe_loop_add_engine(&thread->loop, engine);
+    thread->engine_name = engine->name;
+    thread->capabilities = engine->capabilities;
+    return 0;
+}
+
+int probe_thread_start(const struct probe_thread_options *options, struct probe_thread **ret_thread,
+                       struct errmsg *err)
+{
+    assert(options->results_wake != NULL);
+    struct probe_thread *thread = calloc(1, sizeof *thread);
+    if (thread == NULL) {
+        return errmsg_set(err, ERR_NOMEM, "probe thread: out of memory");
+    }
+    atomic_init(&thread->is_stopping, false);
+    thread->results_wake = options->results_wake;
+    thread->watched = options->watched;
+    int rc = wake_init(&thread->wake);
+    if (rc != 0) {
+        free(thread);
+        return errmsg_set(err, rc, "probe thread: no descriptor for its wake-up: %s", err_text(rc));
+    }
+    mailbox_init(&thread->plans, drop_plan);
+    rc = prepare(thread, options, err);
+    if (rc == 0) {
+        rc = thread_start(&thread->id, "jury-probe", thread_body, thread);
+        if (rc != 0) {
+            errmsg_set(err, rc, "probe thread: cannot start: %s", err_text(rc));
+        }
+    }
+    if (rc != 0) {
+        free_thread(thread);
+        return rc;
+    }
+    *ret_thread = thread;
+    return 0;
+}
+
+void probe_thread_stop(struct probe_thread *thread)
+{
+    if (thread == NULL) {
+        return;
+    }
+    atomic_store_explicit(&thread->is_stopping, true, memory_order_release);
+    wake_signal(&thread->wake);
+    pthread_join(thread->id, NULL);
+    free_thread(thread);
+}
+
+void probe_thread_plan(struct probe_thread *thread, struct probe_plan *plan)
+{
+    mailbox_put(&thread->plans, plan);
+    wake_signal(&thread->wake);
+}
+
+bool probe_thread_pop(struct probe_thread *thread, struct probe_result *ret_result)
+{
+    return ring_pop(thread->results, ret_result);
+}
+
+void probe_thread_counts(const struct probe_thread *thread, struct probe_counts *ret_counts)
+{
+    probe_counters_read(&thread->loop.counters, ret_counts);
+}
+
+const char *probe_thread_engine_name(const struct probe_thread *thread)
+{
+    return thread->engine_name;
+}
+
+uint32_t probe_thread_capabilities(const struct probe_thread *thread)
+{
+    return thread->capabilities;
+}
+
+pthread_t probe_thread_id(const struct probe_thread *thread)
+{
+    return thread->id;
+}
