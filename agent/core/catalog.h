@@ -96,6 +96,7 @@ struct hash128 catalog_state_hash(const struct catalog *catalog);
 /* Wall time of the newest command, never going back. */
 int64_t catalog_wall_ms(const struct catalog *catalog);
 const struct cluster_settings *catalog_settings(const struct catalog *catalog);
+uint64_t catalog_settings_changed_revision(const struct catalog *catalog);
 
 /* All lists are sorted by name (nodes: by id); what they return is valid as long as the caller
  * holds the catalog. Groups include deleted ones that wait for their last purge. Index access costs
@@ -151,7 +152,7 @@ const uint8_t *catalog_chunk_at(const struct catalog *catalog, size_t index, siz
 
 /* A catalog equal to the one that the chunks came from; they may be in any order, are copied, and
  * chunks of a state (catalog_apply.h) among them are passed over. The catalog is given.
- * Errors: ERR_CORRUPT, ERR_VERSION, ERR_NOMEM, each with a sentence. */
+ * Errors: ERR_CORRUPT, ERR_VERSION, each with a sentence; shortage of memory aborts. */
 struct catalog_chunk_view {
     const uint8_t *data;
     size_t n_bytes;

@@ -14,7 +14,8 @@ struct catalog_diff_hooks {
                    const struct catalog_target *after);
 };
 
-/* before may be NULL (everything is new). */
+/* before may be NULL (everything is new). A hook that is NULL is not called; groups come in order
+ * of their names, targets of their slots. */
 void catalog_diff(const struct catalog *before, const struct catalog *after,
                   const struct catalog_diff_hooks *hooks);
 

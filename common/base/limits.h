@@ -11,6 +11,7 @@
 #define LIMIT_KEYS 256 /* administrators and programs; the ZAP table is scanned */
 #define LIMIT_ENDPOINTS_PER_NODE 4 /* addresses or names under which one node is reached */
 #define LIMIT_CIDRS 64             /* allowed prefixes */
+#define LIMIT_RETIRED_NODES 4096   /* ids of removed nodes, kept so that none is used again */
 
 /* --- catalog --- */
 #define LIMIT_GROUPS 10000
@@ -18,6 +19,8 @@
 #define LIMIT_BACKENDS_PER_GROUP                                  \
     1000 /* the makers' own highest quota; an encoded group stays \
             below one command */
+#define LIMIT_GROUP_ROWS \
+    2000 /* backends of one group with those being removed; a purge makes room */
 #define LIMIT_LISTENERS 10000
 #define LIMIT_TARGETS 131072 /* 32 vote chunks of 4096 slots */
 #define LIMIT_ROWS 262144    /* scopes and (scope, backend) pairs */
@@ -37,7 +40,8 @@
 #define LIMIT_CHUNK_BYTES                                                     \
     (256 * 1024) /* one encoded object of the catalog, and one snapshot chunk \
                     on the wire */
-#define LIMIT_SNAPSHOT_BYTES (64 * 1024 * 1024)
+#define LIMIT_SNAPSHOT_BYTES \
+    (128 * 1024 * 1024) /* above the largest catalog that the other limits allow */
 
 /* --- documents (common/spec) --- */
 #define LIMIT_SPEC_FILE_BYTES \

@@ -47,12 +47,14 @@ struct backend_purge {
     uint64_t drain_revision; /* of the removal that is done (struct catalog_backend) */
 };
 
+#define INIT_KEYS_MAX 8
+
 struct cluster_init {
     struct cluster_id cluster_id;
     struct cluster_settings settings;
     struct member_node nodes[LIMIT_VOTERS];
     uint32_t n_nodes;
-    struct access_key keys[8];
+    struct access_key keys[INIT_KEYS_MAX];
     uint32_t n_keys;
 };
 

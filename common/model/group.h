@@ -78,9 +78,11 @@ struct backend {
     char description[LIMIT_DESCRIPTION_BYTES + 1];
 };
 
+#define DRAIN_TIMEOUT_MS_MAX 3600000
+
 struct drain_policy {
     bool is_on;
-    uint32_t timeout_ms; /* 0..3600000; on with 0 = close-now */
+    uint32_t timeout_ms; /* 0..DRAIN_TIMEOUT_MS_MAX; on with 0 = close-now */
 };
 
 struct server_group {

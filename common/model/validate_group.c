@@ -12,7 +12,7 @@ static const struct range probe_time = {100, 300000, "0.1s..300s", "ms"};
 static const struct range threshold = {1, 10, "1..10", ""};
 static const struct range percent = {0, 100, "0..100", ""};
 static const struct range weight_range = {0, 100, "0..100", ""};
-static const struct range drain_time = {0, 3600000, "0s..3600s", "ms"};
+static const struct range drain_time = {0, DRAIN_TIMEOUT_MS_MAX, "0s..3600s", "ms"};
 
 /* `FIELD WORD is not available yet: write `FIELD: INSTEAD``. */
 static int refuse_yet(const struct object *object, const char *field, const char *word,

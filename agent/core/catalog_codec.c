@@ -1,0 +1,447 @@
+#include "agent/core/catalog_codec.h"
+
+#include <assert.h>
+#include <string.h>
+
+size_t codec_begin(struct bytes_writer *writer)
+{
+    size_t begin = writer->n_bytes;
+
+    bytes_write_u32(writer, 0);
+    return begin;
+}
+
+void codec_end(struct bytes_writer *writer, size_t begin)
+{
+    if (writer->failed) {
+        return;
+    }
+    size_t n_bytes = writer->n_bytes - begin - 4;
+    for (unsigned i = 0; i < 4; i++) {
+        writer->data[begin + i] = (uint8_t)(n_bytes >> (8 * i));
+    }
+}
+
+struct codec_in codec_open(struct codec_in *in)
+{
+    struct codec_in block = {.is_newer = in->is_newer};
+    size_t n_bytes = bytes_read_u32(&in->bytes);
+    const uint8_t *data = bytes_read_view(&in->bytes, n_bytes);
+
+    bytes_reader_init(&block.bytes, data, data != NULL ? n_bytes : 0);
+    block.bytes.failed = data == NULL;
+    return block;
+}
+
+void codec_shut(struct codec_in *in, const struct codec_in *block)
+{
+    if (!codec_done(block)) {
+        in->bytes.failed = true;
+    }
+}
+
+bool codec_done(const struct codec_in *in)
+{
+    return !in->bytes.failed && (in->bytes.left == 0 || in->is_newer);
+}
+
+bool codec_read_bool(struct codec_in *in)
+{
+    uint8_t value = bytes_read_u8(&in->bytes);
+
+    if (value > 1) {
+        in->bytes.failed = true;
+    }
+    return value == 1;
+}
+
+uint32_t codec_read_count(struct codec_in *in, uint32_t max)
+{
+    uint32_t count = bytes_read_u32(&in->bytes);
+
+    if (count > max) {
+        in->bytes.failed = true;
+        return 0;
+    }
+    return in->bytes.failed ? 0 : count;
+}
+
+static size_t address_bytes(uint8_t family)
+{
+    return family == ADDR_IPV4 ? 4 : family == ADDR_IPV6 ? 16 : 0;
+}
+
+static void write_addr(struct bytes_writer *writer, const struct addr *addr)
+{
+    bytes_write_u8(writer, addr->family);
+    bytes_write_copy(writer, addr->bytes, address_bytes(addr->family));
+}
+
+static void read_addr(struct codec_in *in, struct addr *ret_addr)
+{
+    struct addr addr = {.family = bytes_read_u8(&in->bytes)};
+
+    if (addr.family != ADDR_NONE && address_bytes(addr.family) == 0) {
+        in->bytes.failed = true;
+        return;
+    }
+    bytes_read_copy(&in->bytes, addr.bytes, address_bytes(addr.family));
+    *ret_addr = addr;
+}
+
+void codec_write_endpoint(struct bytes_writer *writer, const struct endpoint *endpoint)
+{
+    write_addr(writer, &endpoint->addr);
+    bytes_write_u16(writer, endpoint->port);
+}
+
+void codec_read_endpoint(struct codec_in *in, struct endpoint *ret_endpoint)
+{
+    read_addr(in, &ret_endpoint->addr);
+    ret_endpoint->port = bytes_read_u16(&in->bytes);
+}
+
+/* --- checks --- */
+
+static void write_http(struct bytes_writer *writer, const struct http_check *http)
+{
+    bytes_write_u8(writer, http->method);
+    bytes_write_u8(writer, http->version);
+    bytes_write_u8(writer, http->host);
+    bytes_write_string(writer, http->path);
+    bytes_write_string(writer, http->domain);
+    for (size_t i = 0; i < sizeof http->expect.words / sizeof http->expect.words[0]; i++) {
+        bytes_write_u64(writer, http->expect.words[i]);
+    }
+}
+
+static void read_http(struct codec_in *in, struct http_check *http)
+{
+    http->method = bytes_read_u8(&in->bytes);
+    http->version = bytes_read_u8(&in->bytes);
+    http->host = bytes_read_u8(&in->bytes);
+    bytes_read_string(&in->bytes, http->path, sizeof http->path);
+    bytes_read_string(&in->bytes, http->domain, sizeof http->domain);
+    for (size_t i = 0; i < sizeof http->expect.words / sizeof http->expect.words[0]; i++) {
+        http->expect.words[i] = bytes_read_u64(&in->bytes);
+    }
+}
+
+static void write_udp(struct bytes_writer *writer, const struct udp_check *udp)
+{
+    assert(udp->n_payload_bytes <= sizeof udp->payload);
+    assert(udp->n_expect_bytes <= sizeof udp->expect);
+    bytes_write_u8(writer, udp->method);
+    bytes_write_u16(writer, udp->n_payload_bytes);
+    bytes_write_copy(writer, udp->payload, udp->n_payload_bytes);
+    bytes_write_u16(writer, udp->n_expect_bytes);
+    bytes_write_copy(writer, udp->expect, udp->n_expect_bytes);
+}
+
+static uint16_t read_udp_bytes(struct codec_in *in, uint8_t bytes[LIMIT_UDP_PAYLOAD_BYTES])
+{
+    uint16_t n_bytes = bytes_read_u16(&in->bytes);
+
+    if (n_bytes > LIMIT_UDP_PAYLOAD_BYTES) {
+        in->bytes.failed = true;
+        return 0;
+    }
+    bytes_read_copy(&in->bytes, bytes, n_bytes);
+    return n_bytes;
+}
+
+void codec_write_check(struct bytes_writer *writer, const struct health_check *check)
+{
+    size_t begin = codec_begin(writer);
+
+    bytes_write_u8(writer, check->is_enabled);
+    bytes_write_u8(writer, check->type);
+    bytes_write_u8(writer, check->pacing);
+    bytes_write_u16(writer, check->port);
+    bytes_write_u32(writer, check->timeout_ms);
+    bytes_write_u32(writer, check->interval_ms);
+    bytes_write_u8(writer, check->healthy_threshold);
+    bytes_write_u8(writer, check->unhealthy_threshold);
+    size_t type_begin = codec_begin(writer);
+    if (check->type == CHECK_TYPE_TCP) {
+        bytes_write_u8(writer, check->tcp.handshake);
+        bytes_write_u8(writer, check->tcp.close);
+        bytes_write_u8(writer, check->tcp.on_timeout);
+    } else if (check->type == CHECK_TYPE_HTTP) {
+        write_http(writer, &check->http);
+    } else if (check->type == CHECK_TYPE_UDP) {
+        write_udp(writer, &check->udp);
+    }
+    codec_end(writer, type_begin);
+    codec_end(writer, begin);
+}
+
+void codec_read_check(struct codec_in *in, struct health_check *ret_check)
+{
+    struct codec_in block = codec_open(in);
+    struct health_check *check = ret_check;
+
+    *check = (struct health_check){0};
+    check->is_enabled = codec_read_bool(&block);
+    check->type = bytes_read_u8(&block.bytes);
+    check->pacing = bytes_read_u8(&block.bytes);
+    check->port = bytes_read_u16(&block.bytes);
+    check->timeout_ms = bytes_read_u32(&block.bytes);
+    check->interval_ms = bytes_read_u32(&block.bytes);
+    check->healthy_threshold = bytes_read_u8(&block.bytes);
+    check->unhealthy_threshold = bytes_read_u8(&block.bytes);
+    struct codec_in fields = codec_open(&block);
+    if (check->type == CHECK_TYPE_TCP) {
+        check->tcp.handshake = bytes_read_u8(&fields.bytes);
+        check->tcp.close = bytes_read_u8(&fields.bytes);
+        check->tcp.on_timeout = bytes_read_u8(&fields.bytes);
+    } else if (check->type == CHECK_TYPE_HTTP) {
+        read_http(&fields, &check->http);
+    } else if (check->type == CHECK_TYPE_UDP) {
+        check->udp.method = bytes_read_u8(&fields.bytes);
+        check->udp.n_payload_bytes = read_udp_bytes(&fields, check->udp.payload);
+        check->udp.n_expect_bytes = read_udp_bytes(&fields, check->udp.expect);
+    }
+    codec_shut(&block, &fields);
+    codec_shut(in, &block);
+}
+
+/* --- groups and backends --- */
+
+void codec_write_backend(struct bytes_writer *writer, const struct backend *backend)
+{
+    size_t begin = codec_begin(writer);
+
+    codec_write_endpoint(writer, &backend->at);
+    bytes_write_u8(writer, backend->weight);
+    bytes_write_u8(writer, backend->admin_state);
+    bytes_write_string(writer, backend->zone);
+    bytes_write_string(writer, backend->description);
+    codec_end(writer, begin);
+}
+
+void codec_read_backend(struct codec_in *in, struct backend *ret_backend)
+{
+    struct codec_in block = codec_open(in);
+
+    *ret_backend = (struct backend){0};
+    codec_read_endpoint(&block, &ret_backend->at);
+    ret_backend->weight = bytes_read_u8(&block.bytes);
+    ret_backend->admin_state = bytes_read_u8(&block.bytes);
+    bytes_read_string(&block.bytes, ret_backend->zone, sizeof ret_backend->zone);
+    bytes_read_string(&block.bytes, ret_backend->description, sizeof ret_backend->description);
+    codec_shut(in, &block);
+}
+
+static void write_rule(struct bytes_writer *writer, const struct verdict_rule *rule)
+{
+    size_t begin = codec_begin(writer);
+
+    bytes_write_u8(writer, rule->down.kind);
+    bytes_write_u8(writer, rule->down.value);
+    bytes_write_u8(writer, rule->up.kind);
+    bytes_write_u8(writer, rule->up.value);
+    bytes_write_u8(writer, rule->is_split);
+    bytes_write_u8(writer, rule->below_quorum);
+    codec_end(writer, begin);
+}
+
+static void read_rule(struct codec_in *in, struct verdict_rule *rule)
+{
+    struct codec_in block = codec_open(in);
+
+    rule->down.kind = bytes_read_u8(&block.bytes);
+    rule->down.value = bytes_read_u8(&block.bytes);
+    rule->up.kind = bytes_read_u8(&block.bytes);
+    rule->up.value = bytes_read_u8(&block.bytes);
+    rule->is_split = codec_read_bool(&block);
+    rule->below_quorum = bytes_read_u8(&block.bytes);
+    codec_shut(in, &block);
+}
+
+void codec_write_group(struct bytes_writer *writer, const struct server_group *group)
+{
+    size_t begin = codec_begin(writer);
+
+    bytes_write_string(writer, group->name);
+    bytes_write_u8(writer, group->profile);
+    bytes_write_u8(writer, group->type);
+    bytes_write_u8(writer, group->protocol);
+    bytes_write_u8(writer, group->address_family);
+    bytes_write_u8(writer, group->scheduler);
+    bytes_write_u8(writer, group->all_bad);
+    bytes_write_u8(writer, group->fail_open_percent);
+    bytes_write_u8(writer, group->failover);
+    bytes_write_string(writer, group->vpc);
+    codec_write_check(writer, &group->check);
+    write_rule(writer, &group->rule);
+    bytes_write_u8(writer, group->drain.is_on);
+    bytes_write_u32(writer, group->drain.timeout_ms);
+    bytes_write_u32(writer, group->idle_timeout_ms);
+    assert(group->n_labels <= LIMIT_LABELS);
+    bytes_write_u32(writer, group->n_labels);
+    for (uint32_t i = 0; i < group->n_labels; i++) {
+        bytes_write_string(writer, group->labels[i].key);
+        bytes_write_string(writer, group->labels[i].value);
+    }
+    codec_end(writer, begin);
+}
+
+void codec_read_group(struct codec_in *in, struct server_group *ret_group)
+{
+    struct codec_in block = codec_open(in);
+    struct server_group *group = ret_group;
+
+    *group = (struct server_group){0};
+    bytes_read_string(&block.bytes, group->name, sizeof group->name);
+    group->profile = bytes_read_u8(&block.bytes);
+    group->type = bytes_read_u8(&block.bytes);
+    group->protocol = bytes_read_u8(&block.bytes);
+    group->address_family = bytes_read_u8(&block.bytes);
+    group->scheduler = bytes_read_u8(&block.bytes);
+    group->all_bad = bytes_read_u8(&block.bytes);
+    group->fail_open_percent = bytes_read_u8(&block.bytes);
+    group->failover = bytes_read_u8(&block.bytes);
+    bytes_read_string(&block.bytes, group->vpc, sizeof group->vpc);
+    codec_read_check(&block, &group->check);
+    read_rule(&block, &group->rule);
+    group->drain.is_on = codec_read_bool(&block);
+    group->drain.timeout_ms = bytes_read_u32(&block.bytes);
+    group->idle_timeout_ms = bytes_read_u32(&block.bytes);
+    group->n_labels = codec_read_count(&block, LIMIT_LABELS);
+    for (uint32_t i = 0; i < group->n_labels; i++) {
+        struct label *label = &group->labels[i];
+
+        bytes_read_string(&block.bytes, label->key, sizeof label->key);
+        bytes_read_string(&block.bytes, label->value, sizeof label->value);
+    }
+    codec_shut(in, &block);
+}
+
+/* --- listeners, settings, nodes, keys --- */
+
+void codec_write_listener(struct bytes_writer *writer, const struct listener *listener)
+{
+    size_t begin = codec_begin(writer);
+
+    bytes_write_string(writer, listener->name);
+    codec_write_endpoint(writer, &listener->at);
+    bytes_write_u16(writer, listener->port_last);
+    bytes_write_u8(writer, listener->protocol);
+    bytes_write_u32(writer, listener->idle_timeout_ms);
+    bytes_write_string(writer, listener->group);
+    codec_end(writer, begin);
+}
+
+void codec_read_listener(struct codec_in *in, struct listener *ret_listener)
+{
+    struct codec_in block = codec_open(in);
+    struct listener *listener = ret_listener;
+
+    *listener = (struct listener){0};
+    bytes_read_string(&block.bytes, listener->name, sizeof listener->name);
+    codec_read_endpoint(&block, &listener->at);
+    listener->port_last = bytes_read_u16(&block.bytes);
+    listener->protocol = bytes_read_u8(&block.bytes);
+    listener->idle_timeout_ms = bytes_read_u32(&block.bytes);
+    bytes_read_string(&block.bytes, listener->group, sizeof listener->group);
+    codec_shut(in, &block);
+}
+
+void codec_write_settings(struct bytes_writer *writer, const struct cluster_settings *settings)
+{
+    size_t begin = codec_begin(writer);
+
+    bytes_write_u32(writer, settings->vote_interval_ms);
+    assert(settings->n_allowed <= LIMIT_CIDRS);
+    bytes_write_u32(writer, settings->n_allowed);
+    for (uint32_t i = 0; i < settings->n_allowed; i++) {
+        write_addr(writer, &settings->allowed[i].addr);
+        bytes_write_u8(writer, settings->allowed[i].prefix_bits);
+    }
+    bytes_write_u8(writer, settings->is_held);
+    codec_end(writer, begin);
+}
+
+void codec_read_settings(struct codec_in *in, struct cluster_settings *ret_settings)
+{
+    struct codec_in block = codec_open(in);
+    struct cluster_settings *settings = ret_settings;
+
+    *settings = (struct cluster_settings){0};
+    settings->vote_interval_ms = bytes_read_u32(&block.bytes);
+    settings->n_allowed = codec_read_count(&block, LIMIT_CIDRS);
+    for (uint32_t i = 0; i < settings->n_allowed; i++) {
+        read_addr(&block, &settings->allowed[i].addr);
+        settings->allowed[i].prefix_bits = bytes_read_u8(&block.bytes);
+    }
+    settings->is_held = codec_read_bool(&block);
+    codec_shut(in, &block);
+}
+
+void codec_write_node(struct bytes_writer *writer, const struct member_node *node)
+{
+    size_t begin = codec_begin(writer);
+
+    bytes_write_u64(writer, node->node_id);
+    bytes_write_u8(writer, node->role);
+    bytes_write_string(writer, node->zone);
+    bytes_write_copy(writer, node->key.bytes, sizeof node->key.bytes);
+    assert(node->n_endpoints <= LIMIT_ENDPOINTS_PER_NODE);
+    bytes_write_u32(writer, node->n_endpoints);
+    for (uint32_t i = 0; i < node->n_endpoints; i++) {
+        bytes_write_string(writer, node->endpoints[i].host);
+        bytes_write_u16(writer, node->endpoints[i].mesh_port);
+        bytes_write_u16(writer, node->endpoints[i].raft_port);
+    }
+    write_addr(writer, &node->probe_sources[0]);
+    write_addr(writer, &node->probe_sources[1]);
+    codec_end(writer, begin);
+}
+
+void codec_read_node(struct codec_in *in, struct member_node *ret_node)
+{
+    struct codec_in block = codec_open(in);
+    struct member_node *node = ret_node;
+
+    *node = (struct member_node){0};
+    node->node_id = bytes_read_u64(&block.bytes);
+    node->role = bytes_read_u8(&block.bytes);
+    bytes_read_string(&block.bytes, node->zone, sizeof node->zone);
+    bytes_read_copy(&block.bytes, node->key.bytes, sizeof node->key.bytes);
+    node->n_endpoints = codec_read_count(&block, LIMIT_ENDPOINTS_PER_NODE);
+    for (uint32_t i = 0; i < node->n_endpoints; i++) {
+        struct node_endpoint *endpoint = &node->endpoints[i];
+
+        bytes_read_string(&block.bytes, endpoint->host, sizeof endpoint->host);
+        endpoint->mesh_port = bytes_read_u16(&block.bytes);
+        endpoint->raft_port = bytes_read_u16(&block.bytes);
+    }
+    read_addr(&block, &node->probe_sources[0]);
+    read_addr(&block, &node->probe_sources[1]);
+    codec_shut(in, &block);
+}
+
+void codec_write_key(struct bytes_writer *writer, const struct access_key *key)
+{
+    size_t begin = codec_begin(writer);
+
+    bytes_write_string(writer, key->name);
+    bytes_write_copy(writer, key->key.bytes, sizeof key->key.bytes);
+    bytes_write_u8(writer, key->role);
+    bytes_write_u64(writer, (uint64_t)key->expires_wall_ms);
+    codec_end(writer, begin);
+}
+
+void codec_read_key(struct codec_in *in, struct access_key *ret_key)
+{
+    struct codec_in block = codec_open(in);
+    struct access_key *key = ret_key;
+
+    *key = (struct access_key){0};
+    bytes_read_string(&block.bytes, key->name, sizeof key->name);
+    bytes_read_copy(&block.bytes, key->key.bytes, sizeof key->key.bytes);
+    key->role = bytes_read_u8(&block.bytes);
+    key->expires_wall_ms = (int64_t)bytes_read_u64(&block.bytes);
+    codec_shut(in, &block);
+}

@@ -1,0 +1,438 @@
+/* Planning changes of groups and their backends. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/core/catalog_state.h"
+#include "common/base/units.h"
+#include "common/model/names.h"
+#include "common/model/validate.h"
+
+static uint64_t name_hash(const char *name)
+{
+    return catalog_hash(name, strlen(name)).low;
+}
+
+void group_draft_free(struct group_draft *draft)
+{
+    check_part_unref(draft->check);
+    free(draft->backends);
+    free(draft);
+}
+
+/* While changes are drafted; afterwards the drafts are sorted and the index is gone. */
+static struct group_draft *find_draft(const struct plan *plan, const char *name)
+{
+    size_t cursor = 0;
+    uint64_t hash = name_hash(name);
+    uint64_t i;
+
+    while ((i = idmap_next(&plan->drafts, hash, &cursor)) != IDMAP_NONE) {
+        if (strcmp(plan->groups[i]->after.spec.name, name) == 0) {
+            return plan->groups[i];
+        }
+    }
+    return NULL;
+}
+
+/* The draft of a group, made from the base when the command names it for the first time. */
+static struct group_draft *open_group(struct plan *plan, const char *name)
+{
+    struct group_draft *draft = find_draft(plan, name);
+
+    if (draft != NULL) {
+        return draft;
+    }
+    draft = catalog_alloc(1, sizeof *draft);
+    draft->before = (const struct group_part *)part_list_find(&plan->base->groups, name);
+    draft->change_index = plan->change_index;
+    if (draft->before != NULL) {
+        const struct catalog_group *group = &draft->before->group;
+
+        draft->after = *group;
+        draft->backends = catalog_alloc(group->n_backends, sizeof *draft->backends);
+        if (group->n_backends > 0) {
+            memcpy(draft->backends, group->backends, group->n_backends * sizeof *draft->backends);
+        }
+    } else {
+        strcpy(draft->after.spec.name, name);
+    }
+    draft->after.backends = draft->backends;
+    if (idmap_add(&plan->drafts, name_hash(name), plan->n_groups) != 0) {
+        abort();
+    }
+    plan->groups[plan->n_groups++] = draft;
+    return draft;
+}
+
+static int compare_name(const void *name, const void *draft)
+{
+    return strcmp(name, (*(struct group_draft *const *)draft)->after.spec.name);
+}
+
+const struct catalog_group *plan_group_after(const struct plan *plan, const char *name)
+{
+    struct group_draft *const *place = NULL;
+    const struct catalog_group *group = NULL;
+
+    if (plan->n_groups > 0) {
+        place =
+            bsearch(name, plan->groups, plan->n_groups, sizeof(struct group_draft *), compare_name);
+    }
+    group = place != NULL ? &(*place)->after : catalog_group_find(plan->base, name);
+    return group == NULL || group->is_deleted ? NULL : group;
+}
+
+static bool was_there(const struct group_draft *draft)
+{
+    return draft->before != NULL && !draft->before->group.is_deleted;
+}
+
+static int check_whole(struct plan *plan, struct group_draft *draft, const struct change *change)
+{
+    const char *name = draft->after.spec.name;
+    char what[LIMIT_NAME_BYTES + 32];
+
+    if (draft->is_whole || draft->is_partial) {
+        return plan_refuse(plan, ERR_INVALID, "server group \"%s\" is named twice in one command",
+                           name);
+    }
+    draft->is_whole = true;
+    snprintf(what, sizeof what, "server group \"%s\"", name);
+    return plan_check_expected(plan, change, what,
+                               was_there(draft) ? draft->before->group.changed_revision : 0);
+}
+
+/* --- backends --- */
+
+static void touch(struct plan *plan, struct group_draft *draft, struct catalog_backend *backend)
+{
+    draft->is_touched = true;
+    backend->changed_revision = plan->revision;
+}
+
+/* The one place where an admin state changes. A drain that runs keeps its start: its deadline on
+ * the nodes hangs on the revision (spec.md 6). */
+static void set_admin_state(struct plan *plan, struct catalog_backend *backend,
+                            enum admin_state admin_state, uint32_t drain_timeout_ms)
+{
+    bool is_new_drain = admin_state == ADMIN_DRAINING && backend->drain_revision == 0;
+
+    assert(backend->life == LIFE_AVAILABLE);
+    backend->spec.admin_state = (uint8_t)admin_state;
+    if (is_new_drain) {
+        backend->drain_revision = plan->revision;
+        backend->drain_timeout_ms = drain_timeout_ms;
+    } else if (admin_state != ADMIN_DRAINING) {
+        backend->drain_revision = 0;
+        backend->drain_timeout_ms = 0;
+    }
+}
+
+static void remove_backend(struct plan *plan, struct group_draft *draft,
+                           struct catalog_backend *backend)
+{
+    if (backend->life == LIFE_REMOVING) {
+        return;
+    }
+    touch(plan, draft, backend);
+    backend->life = LIFE_REMOVING;
+    backend->drain_revision = plan->revision;
+    backend->drain_timeout_ms = draft->after.spec.drain.timeout_ms;
+}
+
+static bool same_backend_spec(const struct backend *a, const struct backend *b)
+{
+    return a->weight == b->weight && a->admin_state == b->admin_state &&
+           strcmp(a->zone, b->zone) == 0 && strcmp(a->description, b->description) == 0;
+}
+
+/* What the document says of a backend that is there already: it keeps id, row and target, also when
+ * it was being removed. */
+static void put_backend(struct plan *plan, struct group_draft *draft,
+                        struct catalog_backend *backend, const struct backend *spec)
+{
+    struct backend wanted = *spec;
+    uint8_t old_admin_state = backend->spec.admin_state;
+
+    if (wanted.admin_state == ADMIN_NONE) {
+        wanted.admin_state = old_admin_state;
+    }
+    if (backend->life == LIFE_AVAILABLE && same_backend_spec(&backend->spec, &wanted)) {
+        return;
+    }
+    touch(plan, draft, backend);
+    if (backend->life == LIFE_REMOVING) {
+        backend->life = LIFE_AVAILABLE;
+        backend->drain_revision = 0;
+        backend->drain_timeout_ms = 0;
+    }
+    backend->spec = wanted;
+    set_admin_state(plan, backend, (enum admin_state)wanted.admin_state,
+                    draft->after.spec.drain.timeout_ms);
+}
+
+static void add_backend(struct plan *plan, struct group_draft *draft,
+                        struct catalog_backend *backend, const struct backend *spec)
+{
+    enum admin_state admin_state =
+        spec->admin_state == ADMIN_NONE ? ADMIN_ENABLED : (enum admin_state)spec->admin_state;
+
+    *backend = (struct catalog_backend){.spec = *spec,
+                                        .row = {.row = CATALOG_NO_ROW},
+                                        .target = {.slot = CATALOG_NO_SLOT},
+                                        .life = LIFE_AVAILABLE};
+    touch(plan, draft, backend);
+    set_admin_state(plan, backend, admin_state, draft->after.spec.drain.timeout_ms);
+}
+
+/* The backends of a document merged with those that are there; both sorted by endpoint. */
+static void merge_backends(struct plan *plan, struct group_draft *draft,
+                           const struct server_group *spec)
+{
+    struct catalog_backend *old = draft->backends;
+    uint32_t n_old = draft->after.n_backends;
+    struct catalog_backend *merged =
+        catalog_alloc((size_t)n_old + spec->n_backends, sizeof *merged);
+    uint32_t n = 0;
+    uint32_t i = 0;
+    uint32_t j = 0;
+
+    while (i < n_old || j < spec->n_backends) {
+        int order = i == n_old ? 1
+                    : j == spec->n_backends
+                        ? -1
+                        : endpoint_compare(&old[i].spec.at, &spec->backends[j].at);
+
+        if (order > 0) {
+            add_backend(plan, draft, &merged[n++], &spec->backends[j++]);
+            continue;
+        }
+        merged[n] = old[i++];
+        if (order == 0) {
+            put_backend(plan, draft, &merged[n++], &spec->backends[j++]);
+        } else {
+            remove_backend(plan, draft, &merged[n++]);
+        }
+    }
+    free(old);
+    draft->backends = merged;
+    draft->after.backends = merged;
+    draft->after.n_backends = n;
+}
+
+static bool same_group_spec(const struct server_group *a, const struct server_group *b)
+{
+    struct bytes_writer writer_a;
+    struct bytes_writer writer_b;
+
+    bytes_writer_init(&writer_a, LIMIT_CHUNK_BYTES);
+    bytes_writer_init(&writer_b, LIMIT_CHUNK_BYTES);
+    codec_write_group(&writer_a, a);
+    codec_write_group(&writer_b, b);
+    if (writer_a.failed || writer_b.failed) {
+        abort(); /* no memory */
+    }
+    bool is_same = writer_a.n_bytes == writer_b.n_bytes &&
+                   memcmp(writer_a.data, writer_b.data, writer_a.n_bytes) == 0;
+    bytes_writer_close(&writer_a);
+    bytes_writer_close(&writer_b);
+    return is_same;
+}
+
+int plan_put_group(struct plan *plan, const struct change *change)
+{
+    const struct server_group *spec = change->u.group;
+    struct errmsg message;
+    int rc = validate_group(spec, &message);
+
+    if (rc != 0) {
+        return plan_refuse(plan, rc, "%s", message.text);
+    }
+    struct group_draft *draft = open_group(plan, spec->name);
+    rc = check_whole(plan, draft, change);
+    if (rc != 0) {
+        return rc;
+    }
+    if (draft->before != NULL && draft->after.spec.type != spec->type) {
+        return plan_refuse(plan, ERR_INVALID,
+                           "server group \"%s\": type cannot change from %s to %s: make another "
+                           "group",
+                           spec->name, names_word(&names_group_type, draft->after.spec.type),
+                           names_word(&names_group_type, spec->type));
+    }
+    draft->is_touched = !was_there(draft) || !same_group_spec(&draft->after.spec, spec);
+    draft->after.is_deleted = false;
+    draft->after.spec = *spec;
+    draft->after.spec.backends = NULL;
+    draft->after.spec.n_backends = 0;
+    merge_backends(plan, draft, spec);
+    return 0;
+}
+
+int plan_delete_group(struct plan *plan, const struct change *change)
+{
+    struct errmsg message;
+    int rc = validate_name("server group", change->u.name, &message);
+
+    if (rc != 0) {
+        return plan_refuse(plan, rc, "%s", message.text);
+    }
+    struct group_draft *draft = open_group(plan, change->u.name);
+    rc = check_whole(plan, draft, change);
+    if (rc != 0) {
+        return rc;
+    }
+    if (!was_there(draft)) {
+        return plan_refuse(plan, ERR_NOTFOUND, "server group \"%s\" does not exist",
+                           change->u.name);
+    }
+    draft->is_touched = true;
+    draft->after.is_deleted = true;
+    for (uint32_t i = 0; i < draft->after.n_backends; i++) {
+        remove_backend(plan, draft, &draft->backends[i]);
+    }
+    draft->is_gone = draft->after.n_backends == 0;
+    return 0;
+}
+
+static struct catalog_backend *find_backend(const struct group_draft *draft,
+                                            const struct endpoint *at)
+{
+    const struct catalog_backend *found = catalog_backend_find(&draft->after, at);
+
+    return found != NULL ? &draft->backends[found - draft->backends] : NULL;
+}
+
+static int check_update(struct plan *plan, const struct backend_update *update, const char *what)
+{
+    if (update->admin_state == ADMIN_NONE && !update->has_weight && !update->has_drain_timeout) {
+        return plan_refuse(plan, ERR_INVALID, "%s: the change sets nothing", what);
+    }
+    if (update->admin_state > ADMIN_MAINTENANCE) {
+        return plan_refuse(plan, ERR_INVALID,
+                           "%s: admin_state must be enabled, draining or maintenance", what);
+    }
+    if (update->has_drain_timeout && update->admin_state != ADMIN_DRAINING) {
+        return plan_refuse(plan, ERR_INVALID, "%s: a drain timeout goes with draining only", what);
+    }
+    if (update->has_drain_timeout && update->drain_timeout_ms > DRAIN_TIMEOUT_MS_MAX) {
+        return plan_refuse(plan, ERR_INVALID,
+                           "%s: the drain timeout must be 0s..3600s, got %" PRIu32 "ms", what,
+                           update->drain_timeout_ms);
+    }
+    return 0;
+}
+
+/* A drain that runs cannot get another deadline: nodes look theirs up by the drain's revision. */
+static int check_running_drain(struct plan *plan, const struct backend_update *update,
+                               const struct catalog_backend *backend, const char *what)
+{
+    char timeout[32];
+
+    if (update->has_drain_timeout && backend->spec.admin_state == ADMIN_DRAINING &&
+        update->drain_timeout_ms != backend->drain_timeout_ms) {
+        return plan_refuse(
+            plan, ERR_EXISTS,
+            "%s drains already, with a timeout of %s since revision %" PRIu64
+            ": cancel that drain first",
+            what, units_format_duration_ms(backend->drain_timeout_ms, timeout, sizeof timeout),
+            backend->drain_revision);
+    }
+    return 0;
+}
+
+static void update_backend(struct plan *plan, struct group_draft *draft,
+                           struct catalog_backend *backend, const struct backend_update *update)
+{
+    struct backend wanted = backend->spec;
+
+    if (update->has_weight) {
+        wanted.weight = update->weight;
+    }
+    if (update->admin_state != ADMIN_NONE) {
+        wanted.admin_state = update->admin_state;
+    }
+    if (same_backend_spec(&backend->spec, &wanted)) {
+        return;
+    }
+    touch(plan, draft, backend);
+    backend->spec.weight = wanted.weight;
+    set_admin_state(plan, backend, (enum admin_state)wanted.admin_state,
+                    update->has_drain_timeout ? update->drain_timeout_ms
+                                              : draft->after.spec.drain.timeout_ms);
+}
+
+int plan_set_backend(struct plan *plan, const struct change *change)
+{
+    const struct backend_update *update = change->u.backend;
+    struct group_draft *draft = open_group(plan, update->group);
+    char at[ENDPOINT_TEXT_BYTES];
+    char what[LIMIT_NAME_BYTES + ENDPOINT_TEXT_BYTES + 32];
+
+    if (draft->is_whole) {
+        return plan_refuse(plan, ERR_INVALID, "server group \"%s\" is named twice in one command",
+                           update->group);
+    }
+    draft->is_partial = true;
+    if (!was_there(draft)) {
+        return plan_refuse(plan, ERR_NOTFOUND, "server group \"%s\" does not exist", update->group);
+    }
+    snprintf(what, sizeof what, "backend %s of server group \"%s\"",
+             endpoint_format(&update->at, at), update->group);
+    int rc = plan_name_once(plan, PART_GROUP, update->group, &update->at);
+    if (rc == 0) {
+        rc = check_update(plan, update, what);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    struct catalog_backend *backend = find_backend(draft, &update->at);
+    if (backend == NULL || backend->life == LIFE_REMOVING) {
+        return plan_refuse(plan, ERR_NOTFOUND, "%s %s", what,
+                           backend == NULL ? "does not exist" : "is being removed");
+    }
+    rc = plan_check_expected(plan, change, what, backend->changed_revision);
+    if (rc == 0) {
+        rc = check_running_drain(plan, update, backend, what);
+    }
+    struct errmsg message;
+    if (rc == 0 && update->has_weight &&
+        validate_backend_weight(&draft->after.spec, &update->at, update->weight, &message) != 0) {
+        rc = plan_refuse(plan, ERR_INVALID, "%s", message.text);
+    }
+    if (rc == 0) {
+        update_backend(plan, draft, backend, update);
+    }
+    return rc;
+}
+
+int plan_purge_backend(struct plan *plan, const struct change *change)
+{
+    const struct backend_purge *purge = change->u.purge;
+
+    if (find_draft(plan, purge->group) == NULL &&
+        part_list_find(&plan->base->groups, purge->group) == NULL) {
+        return 0;
+    }
+    struct group_draft *draft = open_group(plan, purge->group);
+    if (draft->is_whole) {
+        return plan_refuse(plan, ERR_INVALID, "server group \"%s\" is named twice in one command",
+                           purge->group);
+    }
+    draft->is_partial = true;
+    struct catalog_backend *backend = find_backend(draft, &purge->at);
+    if (backend == NULL || backend->life != LIFE_REMOVING || backend->id != purge->backend_id ||
+        backend->drain_revision != purge->drain_revision) {
+        return 0;
+    }
+    uint32_t index = (uint32_t)(backend - draft->backends);
+    uint32_t n_behind = draft->after.n_backends - index - 1;
+    memmove(backend, backend + 1, n_behind * sizeof *backend);
+    draft->after.n_backends--;
+    draft->is_purged = true;
+    draft->is_gone = draft->after.is_deleted && draft->after.n_backends == 0;
+    return 0;
+}

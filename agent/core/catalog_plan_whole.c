@@ -1,0 +1,395 @@
+/* What spans groups: addresses against the allowed prefixes, rules against the number of observers,
+ * limits, and which slots gain and lose users. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/core/catalog_state.h"
+#include "common/base/plant.h"
+#include "common/model/names.h"
+
+static const struct cluster_settings *settings_after(const struct plan *plan)
+{
+    return plan->settings != NULL ? &plan->settings->settings : &plan->base->settings->settings;
+}
+
+/* --- addresses (S66) --- */
+
+static bool is_allowed(const struct cluster_settings *settings, const struct addr *addr)
+{
+    for (uint32_t i = 0; i < settings->n_allowed; i++) {
+        if (cidr_contains(&settings->allowed[i], addr)) {
+            return true;
+        }
+    }
+    return plant_is("catalog-allowed");
+}
+
+/* "10.0.0.0/8, fc00::/7", or as many as fit and "...". */
+static const char *list_allowed(const struct cluster_settings *settings, char *list,
+                                size_t list_bytes)
+{
+    size_t used = (size_t)snprintf(list, list_bytes, "%s", settings->n_allowed == 0 ? "none" : "");
+    char text[CIDR_TEXT_BYTES];
+
+    for (uint32_t i = 0; i < settings->n_allowed; i++) {
+        const char *between = i == 0 ? "" : ", ";
+
+        cidr_format(&settings->allowed[i], text);
+        if (used + strlen(between) + strlen(text) + sizeof ", ..." > list_bytes) {
+            snprintf(list + used, list_bytes - used, "%s...", between);
+            break;
+        }
+        used += (size_t)snprintf(list + used, list_bytes - used, "%s%s", between, text);
+    }
+    return list;
+}
+
+static int check_addresses(struct plan *plan, const struct catalog_group *group)
+{
+    const struct cluster_settings *settings = settings_after(plan);
+    char text[ENDPOINT_TEXT_BYTES];
+    char list[160];
+
+    for (uint32_t i = 0; i < group->n_backends; i++) {
+        const struct catalog_backend *backend = &group->backends[i];
+
+        if (backend->life != LIFE_REMOVING && !is_allowed(settings, &backend->spec.at.addr)) {
+            return plan_refuse(plan, ERR_INVALID,
+                               "server group \"%s\": backend %s is outside the prefixes that the "
+                               "cluster settings allow: %s",
+                               group->spec.name, endpoint_format(&backend->spec.at, text),
+                               list_allowed(settings, list, sizeof list));
+        }
+    }
+    return 0;
+}
+
+/* --- rules --- */
+
+static int check_rule(struct plan *plan, const struct catalog_group *group, uint32_t n_observers)
+{
+    const struct verdict_rule *rule = &group->spec.rule;
+    const struct rule_column *columns[] = {&rule->down, &rule->up};
+
+    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
+        if (columns[i]->kind == RULE_AT_LEAST && columns[i]->value > n_observers &&
+            !plant_is("catalog-at-least")) {
+            return plan_refuse(plan, ERR_INVALID,
+                               "server group \"%s\": rule at-least %u needs %u observers, the "
+                               "cluster would have %" PRIu32,
+                               group->spec.name, columns[i]->value, columns[i]->value, n_observers);
+        }
+    }
+    return 0;
+}
+
+static int compare_draft_name(const void *name, const void *draft)
+{
+    return strcmp(name, (*(struct group_draft *const *)draft)->after.spec.name);
+}
+
+static bool is_drafted(const struct plan *plan, const char *name)
+{
+    return plan->n_groups > 0 && bsearch(name, plan->groups, plan->n_groups,
+                                         sizeof(struct group_draft *), compare_draft_name) != NULL;
+}
+
+/* Groups that the command does not name, judged by new settings or another number of observers. */
+static int check_other_groups(struct plan *plan, uint32_t n_observers)
+{
+    bool fewer = n_observers < catalog_n_observers(plan->base);
+    uint32_t n = plan->settings != NULL || fewer ? plan->base->groups.n_items : 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct catalog_group *group = catalog_group_at(plan->base, i);
+
+        if (group->is_deleted || is_drafted(plan, group->spec.name)) {
+            continue;
+        }
+        int rc = plan->settings != NULL ? check_addresses(plan, group) : 0;
+        if (rc == 0) {
+            rc = check_rule(plan, group, n_observers);
+        }
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+/* --- limits --- */
+
+static uint32_t count_live(const struct catalog_group *group)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < group->n_backends; i++) {
+        n += group->backends[i].life != LIFE_REMOVING;
+    }
+    return n;
+}
+
+struct totals {
+    int64_t n_groups;
+    int64_t n_backends;
+    int64_t n_rows;
+};
+
+static void add_draft(struct totals *totals, const struct group_draft *draft)
+{
+    if (draft->before != NULL) {
+        totals->n_groups -= !draft->before->group.is_deleted;
+        totals->n_backends -= count_live(&draft->before->group);
+        totals->n_rows -= 1 + (int64_t)draft->before->group.n_backends;
+    }
+    if (!draft->is_gone) {
+        totals->n_groups += !draft->after.is_deleted;
+        totals->n_backends += count_live(&draft->after);
+        totals->n_rows += 1 + (int64_t)draft->after.n_backends;
+    }
+}
+
+static int check_totals(struct plan *plan)
+{
+    struct totals totals = {.n_groups = plan->base->n_live_groups,
+                            .n_backends = plan->base->n_live_backends,
+                            .n_rows = plan->base->n_rows_used};
+
+    for (uint32_t i = 0; i < plan->n_groups; i++) {
+        add_draft(&totals, plan->groups[i]);
+    }
+    const struct {
+        const char *what;
+        int64_t n;
+        int64_t limit;
+    } rows[] = {
+        {"server groups", totals.n_groups, LIMIT_GROUPS},
+        {"backends", totals.n_backends, LIMIT_BACKENDS},
+        {"server groups and backends, with those being removed", totals.n_rows, LIMIT_ROWS},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (rows[i].n > rows[i].limit) {
+            return plan_refuse(plan, ERR_LIMIT,
+                               "the cluster would have %" PRId64 " %s, the limit is %" PRId64,
+                               rows[i].n, rows[i].what, rows[i].limit);
+        }
+    }
+    return 0;
+}
+
+static int check_draft(struct plan *plan, struct group_draft *draft, uint32_t n_observers)
+{
+    plan->change_index = draft->change_index;
+    if (draft->is_gone || draft->after.is_deleted) {
+        return 0;
+    }
+    if (draft->after.n_backends > LIMIT_GROUP_ROWS) {
+        return plan_refuse(plan, ERR_LIMIT,
+                           "server group \"%s\": %" PRIu32
+                           " backends with those still being removed, the limit is %d: wait for "
+                           "removals to end",
+                           draft->after.spec.name, draft->after.n_backends, LIMIT_GROUP_ROWS);
+    }
+    int rc = check_addresses(plan, &draft->after);
+    return rc != 0 ? rc : check_rule(plan, &draft->after, n_observers);
+}
+
+int plan_check_groups(struct plan *plan)
+{
+    uint32_t n_observers = plan_n_observers(plan);
+    int rc = 0;
+
+    for (uint32_t i = 0; i < plan->n_groups && rc == 0; i++) {
+        rc = check_draft(plan, plan->groups[i], n_observers);
+    }
+    if (rc == 0) {
+        rc = check_other_groups(plan, n_observers);
+    }
+    return rc != 0 ? rc : check_totals(plan);
+}
+
+/* --- targets --- */
+
+static void add_delta(struct plan *plan, uint32_t slot, int32_t delta)
+{
+    plan->deltas[plan->n_deltas++] = (struct slot_delta){.slot = slot, .delta = delta};
+}
+
+static const struct catalog_target *find_target(const struct plan *plan, struct hash128 hash)
+{
+    size_t cursor = 0;
+    uint64_t slot;
+
+    while ((slot = idmap_next(&plan->state->targets, hash.low, &cursor)) != IDMAP_NONE) {
+        const struct catalog_target *target = catalog_target_at(plan->base, (uint32_t)slot);
+
+        if (hash128_equal(target->definition_hash, hash)) {
+            return target;
+        }
+    }
+    return NULL;
+}
+
+/* Gives a backend of a draft the slot it shall use, if its definition has one. */
+static void choose_slot(struct plan *plan, struct group_draft *draft, uint32_t index)
+{
+    struct catalog_backend *backend = &draft->backends[index];
+    uint32_t old_slot = backend->target.slot;
+
+    if (!draft->is_gone && catalog_wants_target(&draft->after, backend)) {
+        struct endpoint to = catalog_target_endpoint(&draft->after, backend);
+        struct hash128 hash = catalog_definition_hash(&to, draft->check);
+        const struct catalog_target *target = find_target(plan, hash);
+
+        if (target != NULL && target->id.slot == old_slot) {
+            return;
+        }
+        if (target != NULL) {
+            backend->target = target->id;
+            add_delta(plan, target->id.slot, 1);
+        } else {
+            backend->target = (struct target_id){.slot = CATALOG_NO_SLOT};
+            plan->fresh[plan->n_fresh++] =
+                (struct fresh_target){.draft = draft, .backend_index = index, .hash = hash};
+        }
+    } else {
+        backend->target = (struct target_id){.slot = CATALOG_NO_SLOT};
+    }
+    if (old_slot != CATALOG_NO_SLOT) {
+        add_delta(plan, old_slot, -1);
+    }
+}
+
+/* Slots of backends that the draft lost to a purge. */
+static void release_purged(struct plan *plan, const struct group_draft *draft)
+{
+    uint32_t n = draft->is_purged ? draft->before->group.n_backends : 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct catalog_backend *backend = &draft->before->group.backends[i];
+
+        if (backend->target.slot != CATALOG_NO_SLOT &&
+            catalog_backend_find(&draft->after, &backend->spec.at) == NULL) {
+            add_delta(plan, backend->target.slot, -1);
+        }
+    }
+}
+
+static void make_check(struct group_draft *draft)
+{
+    const struct health_check *check = &draft->after.spec.check;
+
+    if (!check->is_enabled) {
+        return;
+    }
+    draft->check = check_part_new(check);
+    if (draft->before != NULL && draft->before->check != NULL &&
+        hash128_equal(draft->before->check->hash, draft->check->hash)) {
+        check_part_unref(draft->check);
+        draft->check = check_part_ref(draft->before->check);
+    }
+}
+
+static int compare_deltas(const void *a, const void *b)
+{
+    uint32_t slot_a = ((const struct slot_delta *)a)->slot;
+    uint32_t slot_b = ((const struct slot_delta *)b)->slot;
+
+    return (slot_a > slot_b) - (slot_a < slot_b);
+}
+
+static void merge_deltas(struct plan *plan)
+{
+    uint32_t n = 0;
+
+    if (plan->n_deltas == 0) {
+        return;
+    }
+    qsort(plan->deltas, plan->n_deltas, sizeof *plan->deltas, compare_deltas);
+    for (uint32_t i = 1; i < plan->n_deltas; i++) {
+        if (plan->deltas[i].slot == plan->deltas[n].slot) {
+            plan->deltas[n].delta += plan->deltas[i].delta;
+        } else {
+            plan->deltas[++n] = plan->deltas[i];
+        }
+    }
+    plan->n_deltas = n + 1;
+}
+
+static int compare_hashes(const void *a, const void *b)
+{
+    const struct hash128 *hash_a = a;
+    const struct hash128 *hash_b = b;
+
+    if (hash_a->high != hash_b->high) {
+        return hash_a->high < hash_b->high ? -1 : 1;
+    }
+    return (hash_a->low > hash_b->low) - (hash_a->low < hash_b->low);
+}
+
+/* New definitions, each counted once. */
+static uint32_t count_definitions(const struct plan *plan)
+{
+    struct hash128 *hashes = catalog_alloc(plan->n_fresh, sizeof *hashes);
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < plan->n_fresh; i++) {
+        hashes[i] = plan->fresh[i].hash;
+    }
+    qsort(hashes, plan->n_fresh, sizeof *hashes, compare_hashes);
+    for (uint32_t i = 0; i < plan->n_fresh; i++) {
+        n += i == 0 || !hash128_equal(hashes[i - 1], hashes[i]);
+    }
+    free(hashes);
+    return n;
+}
+
+static int check_number(struct plan *plan)
+{
+    uint32_t n_freed = 0;
+
+    if (plan->base->n_targets + plan->n_fresh <= LIMIT_TARGETS) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < plan->n_deltas; i++) {
+        const struct catalog_target *target = catalog_target_at(plan->base, plan->deltas[i].slot);
+
+        n_freed += (int64_t)target->n_users + plan->deltas[i].delta == 0;
+    }
+    uint32_t n = plan->base->n_targets - n_freed + count_definitions(plan);
+    if (n > LIMIT_TARGETS) {
+        return plan_refuse(plan, ERR_LIMIT,
+                           "the cluster would have %" PRIu32 " targets to probe, the limit is %d",
+                           n, LIMIT_TARGETS);
+    }
+    return 0;
+}
+
+int plan_targets(struct plan *plan)
+{
+    size_t n_before = 0;
+    size_t n_after = 0;
+
+    for (uint32_t i = 0; i < plan->n_groups; i++) {
+        const struct group_draft *draft = plan->groups[i];
+
+        n_before += draft->before != NULL ? draft->before->group.n_backends : 0;
+        n_after += draft->after.n_backends;
+    }
+    plan->deltas = catalog_alloc(n_before + 2 * n_after, sizeof *plan->deltas);
+    plan->fresh = catalog_alloc(n_after, sizeof *plan->fresh);
+    for (uint32_t i = 0; i < plan->n_groups; i++) {
+        struct group_draft *draft = plan->groups[i];
+
+        make_check(draft);
+        release_purged(plan, draft);
+        for (uint32_t j = 0; j < draft->after.n_backends; j++) {
+            choose_slot(plan, draft, j);
+        }
+    }
+    merge_deltas(plan);
+    return check_number(plan);
+}
