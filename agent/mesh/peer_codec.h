@@ -59,7 +59,7 @@ struct peer_message {
 int peer_encode(const struct peer_message *message, uint8_t **ret_data, size_t *ret_n_bytes);
 /* Errors: ERR_LIMIT (size or count), ERR_VERSION (unknown major), ERR_UNAVAILABLE_YET (a kind that
  * a newer node may send: drop it quietly, counted), ERR_INVALID (everything else). *ret_message
- * must not be closed on failure. The struct is large (about 10 kB): keep one and use it again. */
+ * is undefined on failure. The struct is large (about 12 kB): keep one and use it again. */
 int peer_decode(const uint8_t *data, size_t n_bytes, struct peer_message *ret_message,
                 struct errmsg *err);
 
