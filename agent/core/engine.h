@@ -95,10 +95,10 @@ struct engine_event {
 
 struct probe_change {
     struct target_id id;
-    const struct target_definition *definition; /* NULL = stop probing it; valid until the next
-                                                   step */
-    struct addr source;                         /* ADDR_NONE = the kernel's choice */
-    bool is_at_start; /* which window its first probe has (probe_schedule.h) */
+    const struct catalog_target *target; /* NULL = stop probing it; valid as long as the catalog of
+                                            engine_catalog() is held */
+    struct addr source;                  /* ADDR_NONE = the kernel's choice */
+    bool is_at_start;                    /* which window its first probe has (probe_schedule.h) */
 };
 
 struct vote_reply {
@@ -111,7 +111,7 @@ struct engine_purge {
     uint64_t birth; /* of the row */
 };
 
-/* Filled by each step from empty. Bounds: probes twice the slots, rows the catalog's rows (each at
+/* Filled by each step from empty. Bounds: probes thrice the slots, rows the catalog's rows (each at
  * most once), the others as declared. */
 struct engine_actions {
     /* To all peers; each V the whole vector, whatever it holds. */
@@ -129,7 +129,7 @@ struct engine_actions {
     uint16_t n_replies;
     struct vote_reply replies[LIMIT_QUESTION_TARGETS];
 
-    /* Removals before additions; applied in this order. */
+    /* Applied in this order: a slot that goes to another target is removed first. */
     struct probe_change *probes;
     uint32_t n_probes;
     uint32_t probes_capacity;

@@ -173,6 +173,7 @@ struct peer_view {
     X(catalogs_old, "catalogs ignored as not newer than the one in use")                      \
     X(catalogs_other_cluster, "catalogs ignored as of another cluster")                       \
     X(changes_not_sent, "change messages left to the next vector for lack of room in a step") \
+    X(changes_no_room, "peers' change messages dropped for lack of memory")                   \
     X(purges_deferred, "purge proposals left to the next vote interval for lack of room")     \
     X(events_lost, "events that pushed an older one out of the log")                          \
     X(verdict_changes, "verdicts that changed state")                                         \

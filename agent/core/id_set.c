@@ -72,9 +72,46 @@ void id_set_add_below(struct id_set *set, uint32_t n_ids)
     }
 }
 
+void id_set_remove(struct id_set *set, uint32_t id)
+{
+    if (!id_set_has(set, id)) {
+        return;
+    }
+    set->words[id / 64] &= ~(UINT64_C(1) << (id % 64));
+    if (set->words[id / 64] == 0) {
+        set->summary[id / 4096] &= ~(UINT64_C(1) << (id / 64 % 64));
+    }
+    set->n_set--;
+}
+
 bool id_set_has(const struct id_set *set, uint32_t id)
 {
     return id < set->n_ids && (set->words[id / 64] >> (id % 64) & 1) != 0;
+}
+
+uint32_t id_set_next(const struct id_set *set, uint32_t from)
+{
+    if (set->n_set == 0 || from >= set->n_ids) {
+        return ID_SET_END;
+    }
+    uint32_t w = from / 64;
+    uint64_t word = set->words[w] & UINT64_MAX << (from % 64);
+    uint32_t n_words = n_words_for(set->n_ids);
+
+    while (word == 0) {
+        if (++w == n_words) {
+            return ID_SET_END;
+        }
+        if (w % 64 == 0 && set->summary[w / 64] == 0) {
+            w += 63; /* a whole summary word without members */
+            if (w >= n_words - 1) {
+                return ID_SET_END;
+            }
+            continue;
+        }
+        word = set->words[w];
+    }
+    return w * 64 + (uint32_t)__builtin_ctzll(word);
 }
 
 bool id_set_take(struct id_set *set, uint32_t *ret_id)

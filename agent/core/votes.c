@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/core/vote_match.h"
 #include "common/base/err.h"
 #include "common/base/plant.h"
 
@@ -314,52 +315,6 @@ static bool epoch_is_current(struct votes_peer *peer, uint64_t epoch)
     return epoch == peer->epoch || plant_is("vote-old-epoch");
 }
 
-static bool chunk_is_well_formed(const struct vote_chunk *chunk)
-{
-    if (chunk->epoch == 0 || chunk->sequence == 0 || chunk->chunk >= LIMIT_VOTE_CHUNKS ||
-        chunk->n_chunks > LIMIT_VOTE_CHUNKS || chunk->chunk >= chunk->n_chunks ||
-        chunk->n_births > LIMIT_BIRTHS_PER_CHUNK) {
-        return false;
-    }
-    for (uint32_t i = 0; i < chunk->n_births; i++) {
-        if (chunk->births[i].slot / LIMIT_VOTE_SLOTS_PER_CHUNK != chunk->chunk) {
-            return false;
-        }
-    }
-    for (uint32_t i = 0; i < sizeof chunk->opinions; i++) {
-        if ((chunk->opinions[i] & chunk->opinions[i] >> 1 & 0x55) != 0) {
-            return false; /* both bits: no opinion has this value */
-        }
-    }
-    return true;
-}
-
-static enum votes_outcome match_chunk(const struct vote_chunk *chunk, const struct votes_here *here)
-{
-    if (chunk->revision == here->revision &&
-        (chunk->digest.low != here->digest.low || chunk->digest.high != here->digest.high)) {
-        return VOTES_DIFFER;
-    }
-    if (here->revision < chunk->revision && here->revision < chunk->floor) {
-        return VOTES_AHEAD;
-    }
-    return VOTES_TAKEN;
-}
-
-/* Slots of the chunk that the sender gave away again after this node's revision: one bit each. */
-static void list_reborn(const struct vote_chunk *chunk, const struct votes_here *here,
-                        uint8_t reborn[LIMIT_VOTE_SLOTS_PER_CHUNK / 8])
-{
-    memset(reborn, 0, LIMIT_VOTE_SLOTS_PER_CHUNK / 8);
-    for (uint32_t i = 0; i < chunk->n_births; i++) {
-        uint32_t offset = chunk->births[i].slot % LIMIT_VOTE_SLOTS_PER_CHUNK;
-
-        if (chunk->births[i].birth > here->revision) {
-            reborn[offset / 8] |= (uint8_t)(1 << (offset % 8));
-        }
-    }
-}
-
 /* What a heard opinion makes of a cell. Its hold before and after decide whether anyone cares. */
 static cell heard(const struct votes *votes, const struct votes_slot *slot, cell before,
                   enum opinion opinion, uint64_t now_ns)
@@ -385,11 +340,6 @@ static bool means_the_same(const struct votes *votes, const struct votes_slot *s
 
     return hold == hold_of(votes, slot, b, now_ns) &&
            (hold == VOTE_NOT_HELD || cell_opinion(a) == cell_opinion(b));
-}
-
-static enum opinion chunk_opinion(const struct vote_chunk *chunk, uint32_t offset)
-{
-    return (enum opinion)(chunk->opinions[offset / 4] >> (offset % 4 * 2) & 3);
 }
 
 /* Returns true if the vote is another one now, in the eyes of who counts. */
@@ -425,7 +375,7 @@ static void take_slots(struct votes *votes, struct votes_peer *peer, const struc
     uint64_t due_ns = NEVER;
     uint64_t heard_ns = arrival_ns(votes, peer, chunk, now_ns);
 
-    list_reborn(chunk, here, reborn);
+    vote_chunk_list_reborn(chunk, here, reborn);
     for (uint32_t i = 0; i < LIMIT_VOTE_SLOTS_PER_CHUNK && first + i < votes->n_slots; i++) {
         const struct votes_slot *slot = &votes->slots[first + i];
         const struct vote_detail *detail = find_detail(peer, first + i);
@@ -435,7 +385,7 @@ static void take_slots(struct votes *votes, struct votes_peer *peer, const struc
         }
         bool is_newer = detail == NULL || detail->sequence < chunk->sequence;
         if (slot->birth <= chunk->revision && (reborn[i / 8] >> (i % 8) & 1) == 0 && is_newer &&
-            take_slot(votes, peer, first + i, chunk_opinion(chunk, i),
+            take_slot(votes, peer, first + i, vote_chunk_opinion(chunk, i),
                       (chunk->suspect_mask >> slot->check_type & 1) != 0, heard_ns)) {
             id_set_add(changed, first + i);
         }
@@ -452,7 +402,7 @@ enum votes_outcome votes_take_chunk(struct votes *votes, uint32_t peer_index,
     struct votes_peer *peer = &votes->peers[peer_index];
 
     assert(peer_index < N_PEERS);
-    if (!chunk_is_well_formed(chunk)) {
+    if (!vote_chunk_is_well_formed(chunk)) {
         return refuse(peer, VOTES_MALFORMED);
     }
     if (!epoch_is_current(peer, chunk->epoch)) {
@@ -462,7 +412,7 @@ enum votes_outcome votes_take_chunk(struct votes *votes, uint32_t peer_index,
         return refuse(peer, VOTES_STALE);
     }
     peer->chunk_sequence[chunk->chunk] = chunk->sequence;
-    enum votes_outcome match = match_chunk(chunk, here);
+    enum votes_outcome match = vote_chunk_match(chunk, here);
     peer->differing_chunks &= ~(UINT32_C(1) << chunk->chunk);
     peer->differing_chunks |= (uint32_t)(match == VOTES_DIFFER) << chunk->chunk;
     if (match != VOTES_TAKEN) {

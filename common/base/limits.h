@@ -73,7 +73,8 @@
 #define LIMIT_RESULT_RING 8192
 
 /* --- events and views --- */
-#define LIMIT_EVENTS 4096 /* kept verdict events of one node */
+#define LIMIT_DRAINS 16384 /* drains and removals whose completion is followed at a time */
+#define LIMIT_EVENTS 4096  /* kept verdict events of one node */
 #define LIMIT_ACTIONS_PER_STEP 65536
 
 /* --- shim --- */

@@ -1,0 +1,62 @@
+/* The completion barrier of drains and removals (spec.md 2 and 6): what each node says is left on a
+ * row, and who is still pending. Pure bookkeeping; the engine says when a deadline has passed.
+ *
+ * At most LIMIT_DRAINS rows are followed at a time; others wait for a place (they are still drained
+ * by every node, only their completion is told later). */
+#ifndef JURY_CORE_DRAIN_BARRIER_H
+#define JURY_CORE_DRAIN_BARRIER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/limits.h"
+
+#define DRAIN_NONE UINT32_MAX
+
+/* One drain of one row; bits are indexes of observers.h. */
+struct drain {
+    uint32_t row; /* UINT32_MAX = free place */
+    uint64_t birth;
+    uint64_t drain_revision;
+    uint64_t since_ns; /* monotonic, when this node began to follow it */
+    uint64_t done;     /* nodes that said so; it stays said for this drain */
+    uint64_t reported; /* nodes that reported at all */
+    uint64_t counting; /* nodes whose data plane counts flows */
+    uint32_t n_flows[LIMIT_NODES];
+    bool is_told; /* completion was told */
+};
+
+struct drains {
+    struct drain *drains;   /* owned; rising rows are not kept, the map is */
+    uint32_t *place_of_row; /* DRAIN_NONE */
+    uint32_t n_places;
+    uint32_t n_used;
+    uint32_t n_rows;
+};
+
+void drains_init(struct drains *drains);
+void drains_close(struct drains *drains);
+/* Errors: ERR_NOMEM, nothing changed. */
+int drains_reserve(struct drains *drains, uint32_t n_rows);
+/* Follow (row, birth, revision) from now on; what was known of another drain of the row is
+ * forgotten. False: no place. */
+bool drains_follow(struct drains *drains, uint32_t row, uint64_t birth, uint64_t drain_revision,
+                   uint64_t now_ns);
+void drains_drop(struct drains *drains, uint32_t row);
+/* NULL: the row is not followed. */
+struct drain *drains_find(const struct drains *drains, uint32_t row);
+/* The node left: its bits are free for another one. */
+void drains_forget_node(struct drains *drains, uint32_t node);
+
+struct drain_word {
+    uint64_t n_flows;
+    bool is_counting;
+    bool is_done;
+};
+/* What a node said. Ignored unless it is about this very drain. */
+void drains_note(struct drains *drains, uint32_t row, uint64_t birth, uint64_t drain_revision,
+                 uint32_t node, const struct drain_word *word);
+/* Flows left on all nodes that count. */
+uint64_t drain_flows(const struct drain *drain, uint64_t nodes);
+
+#endif

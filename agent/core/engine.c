@@ -1,0 +1,315 @@
+#include "agent/core/engine.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/core/engine_state.h"
+#include "common/base/err.h"
+#include "common/base/prng.h"
+
+#define DEFAULT_INTERVAL_NS (1000 * NS_PER_MS)
+
+struct engine *engine_new(const struct engine_config *config, uint64_t now_ns)
+{
+    struct engine *engine = calloc(1, sizeof *engine);
+
+    assert(config->node_id != 0);
+    if (engine == NULL) {
+        return NULL;
+    }
+    engine->config = *config;
+    engine->now_ns = now_ns;
+    engine->vote_interval_ns = DEFAULT_INTERVAL_NS;
+    engine->free_scope = NO_SCOPE;
+    observers_init(&engine->observers, config->node_id);
+    id_set_init(&engine->dirty_slots);
+    id_set_init(&engine->dirty_scopes);
+    id_set_init(&engine->freed_rows);
+    id_set_init(&engine->waiting_drains);
+    timers_init(&engine->opinion_timers);
+    timers_init(&engine->row_timers);
+    drains_init(&engine->drains);
+    engine->votes = votes_new();
+    if (engine->votes == NULL || event_ring_init(&engine->events) != 0) {
+        engine_free(engine);
+        return NULL;
+    }
+    votes_set_interval(engine->votes, engine->vote_interval_ns);
+
+    /* Nodes that were started by one command do not all speak at the same moment. */
+    struct prng prng;
+    prng_init(&prng, config->seed);
+    engine->next_vector_ns = now_ns + prng_below(&prng, engine->vote_interval_ns);
+    return engine;
+}
+
+void engine_free(struct engine *engine)
+{
+    if (engine == NULL) {
+        return;
+    }
+    catalog_unref(engine->catalog);
+    votes_free(engine->votes);
+    id_set_close(&engine->dirty_slots);
+    id_set_close(&engine->dirty_scopes);
+    id_set_close(&engine->freed_rows);
+    id_set_close(&engine->waiting_drains);
+    timers_close(&engine->opinion_timers);
+    timers_close(&engine->row_timers);
+    drains_close(&engine->drains);
+    event_ring_close(&engine->events);
+    free(engine->targets);
+    free(engine->backends);
+    free(engine->rows);
+    free(engine->scopes);
+    free(engine->members);
+    free(engine->classes);
+    free(engine->kept_verdicts);
+    free(engine->kept_deadlines);
+    free(engine);
+}
+
+void engine_actions_init(struct engine_actions *actions)
+{
+    memset(actions, 0, sizeof *actions);
+    actions->wake_ns = TIMER_NEVER;
+}
+
+void engine_actions_close(struct engine_actions *actions)
+{
+    free(actions->probes);
+    free(actions->rows);
+    engine_actions_init(actions);
+}
+
+/* The big arrays are not wiped: their counts say what is valid. */
+static void empty_actions(struct engine_actions *actions)
+{
+    actions->n_chunks = 0;
+    actions->has_hello = false;
+    actions->has_drain_report = false;
+    actions->n_changes = 0;
+    actions->has_question = false;
+    actions->n_replies = 0;
+    actions->n_probes = 0;
+    actions->n_rows = 0;
+    actions->layout_due = false;
+    actions->catalog = NULL;
+    actions->n_purges = 0;
+    actions->n_events = 0;
+    actions->verdicts_changed = false;
+}
+
+struct event *engine_log(struct engine *engine, enum event_kind kind)
+{
+    if (engine->events.next_sequence > LIMIT_EVENTS) {
+        engine->counters.events_lost++;
+    }
+    struct event *event = event_ring_add(&engine->events);
+
+    event->kind = (uint8_t)kind;
+    event->at_ns = engine->now_ns;
+    event->node_id = engine->config.node_id;
+    event->revision = engine->catalog == NULL ? 0 : catalog_revision(engine->catalog);
+    return event;
+}
+
+void engine_mark_all(struct engine *engine)
+{
+    for (uint32_t slot = 0; slot < engine->n_slots; slot++) {
+        if (engine->targets[slot].birth != 0) {
+            id_set_add(&engine->dirty_slots, slot);
+        }
+    }
+}
+
+static void mark_kind(struct engine *engine, uint32_t kinds)
+{
+    for (uint32_t slot = 0; slot < engine->n_slots; slot++) {
+        if (engine->targets[slot].birth != 0 &&
+            (kinds >> engine->targets[slot].check_type & 1) != 0) {
+            id_set_add(&engine->dirty_slots, slot);
+        }
+    }
+}
+
+static int handle(struct engine *engine, const struct engine_event *event,
+                  struct engine_actions *actions)
+{
+    switch ((enum engine_event_kind)event->kind) {
+    case ENGINE_TICK:
+        break;
+    case ENGINE_CATALOG:
+        return engine_take_catalog(engine, event->u.catalog, actions);
+    case ENGINE_PROBE_RESULT:
+        engine_take_result(engine, event->u.result, actions);
+        break;
+    case ENGINE_HELLO:
+        engine_hear_hello(engine, event->peer, event->u.hello);
+        break;
+    case ENGINE_VOTE_CHUNK:
+        engine_hear_chunk(engine, event->peer, event->u.chunk);
+        break;
+    case ENGINE_VOTE_CHANGE:
+        engine_hear_change(engine, event->peer, event->u.change);
+        break;
+    case ENGINE_VOTE_QUESTION:
+        engine_answer(engine, event->peer, event->u.question, actions);
+        break;
+    case ENGINE_DRAIN_REPORT:
+        engine_hear_report(engine, event->peer, event->u.report);
+        break;
+    case ENGINE_ASK:
+        engine_ask(engine, event->u.target, actions);
+        break;
+    case ENGINE_LAST_KNOWN_GOOD:
+        return engine_take_kept(engine, event->u.kept);
+    case ENGINE_DATA_PLANE:
+        engine_take_data_plane(engine, event->u.data_plane);
+        break;
+    case ENGINE_SUSPECT: {
+        uint32_t changed = engine->suspect_mask ^ event->u.suspect_mask;
+
+        engine->suspect_mask = event->u.suspect_mask;
+        mark_kind(engine, changed);
+        break;
+    }
+    }
+    return 0;
+}
+
+static void run_row_timer(struct engine *engine, uint32_t row)
+{
+    if (engine->rows[row].scope != NO_SCOPE) {
+        id_set_add(&engine->dirty_scopes, engine->rows[row].scope);
+    } else if (engine->backends[row].is_linked) {
+        id_set_add(&engine->dirty_slots, engine->backends[row].target.slot);
+    }
+}
+
+/* Everything that is due by time, before the event is looked at. */
+static void run_timers(struct engine *engine, struct engine_actions *actions)
+{
+    uint32_t id;
+
+    votes_age(engine->votes, engine->now_ns, &engine->dirty_slots);
+    while (timers_pop(&engine->opinion_timers, engine->now_ns, &id)) {
+        engine_opinion_stale(engine, id, actions);
+    }
+    while (timers_pop(&engine->row_timers, engine->now_ns, &id)) {
+        run_row_timer(engine, id);
+    }
+    if (observers_next_ns(&engine->observers) <= engine->now_ns) {
+        uint8_t before = observers_n(&engine->observers);
+
+        if (observers_enter_due(&engine->observers, engine->now_ns)) {
+            struct event *event = engine_log(engine, EVENT_OBSERVERS_CHANGED);
+
+            event->from = before;
+            event->to = observers_n(&engine->observers);
+            engine_mark_all(engine);
+        }
+    }
+}
+
+static void run_interval(struct engine *engine, struct engine_actions *actions)
+{
+    if (engine->now_ns < engine->next_vector_ns) {
+        return;
+    }
+    /* A late loop sends one vector and keeps the beat. */
+    uint64_t n_beats = (engine->now_ns - engine->next_vector_ns) / engine->vote_interval_ns + 1;
+
+    engine->next_vector_ns += n_beats * engine->vote_interval_ns;
+    engine_publish_vector(engine, actions);
+    engine_run_drains(engine, actions);
+}
+
+static void settle(struct engine *engine, struct engine_actions *actions)
+{
+    uint32_t id;
+
+    while (id_set_take(&engine->dirty_slots, &id)) {
+        engine_judge_slot(engine, id, actions);
+    }
+    while (id_set_take(&engine->dirty_scopes, &id)) {
+        engine_settle_scope(engine, id, actions);
+    }
+    engine_tell_freed(engine, actions);
+}
+
+static uint64_t earliest(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t find_wake_ns(const struct engine *engine)
+{
+    uint64_t wake_ns = engine->next_vector_ns;
+
+    wake_ns = earliest(wake_ns, votes_next_ns(engine->votes));
+    wake_ns = earliest(wake_ns, timers_next(&engine->opinion_timers));
+    wake_ns = earliest(wake_ns, timers_next(&engine->row_timers));
+    return earliest(wake_ns, observers_next_ns(&engine->observers));
+}
+
+int engine_step(struct engine *engine, const struct engine_event *event,
+                struct engine_actions *actions)
+{
+    uint64_t revision_before = engine->catalog == NULL ? 0 : catalog_revision(engine->catalog);
+    bool was_open = engine_table_is_open(engine);
+
+    assert(event->now_ns >= engine->now_ns);
+    engine->now_ns = event->now_ns;
+    engine->boot_ns = event->boot_ns;
+    empty_actions(actions);
+    actions->first_event = engine->events.next_sequence;
+
+    run_timers(engine, actions);
+    int err = handle(engine, event, actions);
+    if (!was_open && engine_table_is_open(engine)) {
+        for (uint32_t i = 0; i < engine->n_scopes; i++) {
+            if (engine->scopes[i].row.birth != 0) {
+                id_set_add(&engine->dirty_scopes, i);
+            }
+        }
+    }
+    settle(engine, actions); /* before the drains are looked at: it sets their deadlines */
+    run_interval(engine, actions);
+
+    if (engine_table_is_open(engine) && catalog_revision(engine->catalog) != revision_before) {
+        actions->layout_due = true;
+        actions->catalog = engine->catalog;
+    }
+    actions->n_events = (uint32_t)(engine->events.next_sequence - actions->first_event);
+    actions->wake_ns = find_wake_ns(engine);
+    return err;
+}
+
+struct catalog *engine_catalog(const struct engine *engine)
+{
+    return engine->catalog;
+}
+
+uint8_t engine_marks(const struct engine *engine, const struct engine_backend *backend)
+{
+    unsigned marks = 0;
+
+    if (backend->held_causes != 0) {
+        marks |= MARK_HELD;
+    }
+    if (backend->is_gray) {
+        marks |= MARK_GRAY;
+    }
+    if (backend->is_linked) {
+        uint8_t kind = engine->targets[backend->target.slot].check_type;
+
+        marks |= (engine->suspect_mask >> kind & 1) != 0 ? MARK_SUSPECT : 0;
+    }
+    if (engine->scopes[backend->scope].result.is_warming &&
+        backend->health_state == HEALTH_INITIAL) {
+        marks |= MARK_WARMING;
+    }
+    return (uint8_t)marks;
+}

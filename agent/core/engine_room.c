@@ -1,0 +1,127 @@
+/* Room for a catalog, made before anything of it is taken up, so that a lack of memory refuses it
+ * as a whole. Grows by doubling and never shrinks. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/core/engine_state.h"
+#include "common/base/err.h"
+
+static int grow(void **array, size_t item_bytes, uint32_t n_before, uint32_t n_after)
+{
+    uint8_t *grown = realloc(*array, n_after * item_bytes);
+
+    if (grown == NULL) {
+        return ERR_NOMEM;
+    }
+    memset(grown + n_before * item_bytes, 0, (n_after - n_before) * item_bytes);
+    *array = grown;
+    return 0;
+}
+
+static uint32_t round_up(uint32_t n)
+{
+    uint32_t rounded = 64;
+
+    while (rounded < n) {
+        rounded *= 2;
+    }
+    return rounded;
+}
+
+static int reserve_slots(struct engine *engine, uint32_t n_slots)
+{
+    if (n_slots <= engine->n_slots) {
+        return 0;
+    }
+    n_slots = round_up(n_slots);
+    if (votes_reserve(engine->votes, n_slots) != 0 ||
+        id_set_reserve(&engine->dirty_slots, n_slots) != 0 ||
+        timers_reserve(&engine->opinion_timers, n_slots) != 0 ||
+        grow((void **)&engine->targets, sizeof *engine->targets, engine->n_slots, n_slots) != 0) {
+        return ERR_NOMEM;
+    }
+    engine->n_slots = n_slots;
+    return 0;
+}
+
+static int reserve_rows(struct engine *engine, uint32_t n_rows)
+{
+    uint32_t before = engine->n_rows;
+
+    if (n_rows <= before) {
+        return 0;
+    }
+    n_rows = round_up(n_rows);
+    if (id_set_reserve(&engine->freed_rows, n_rows) != 0 ||
+        id_set_reserve(&engine->waiting_drains, n_rows) != 0 ||
+        timers_reserve(&engine->row_timers, n_rows) != 0 ||
+        drains_reserve(&engine->drains, n_rows) != 0 ||
+        grow((void **)&engine->members, sizeof *engine->members, before, n_rows) != 0 ||
+        grow((void **)&engine->classes, sizeof *engine->classes, before, n_rows) != 0 ||
+        grow((void **)&engine->backends, sizeof *engine->backends, before, n_rows) != 0 ||
+        grow((void **)&engine->rows, sizeof *engine->rows, before, n_rows) != 0) {
+        return ERR_NOMEM;
+    }
+    for (uint32_t row = before; row < n_rows; row++) {
+        engine->rows[row].scope = NO_SCOPE;
+    }
+    engine->n_rows = n_rows;
+    return 0;
+}
+
+static int reserve_scopes(struct engine *engine, uint32_t n_scopes)
+{
+    uint32_t before = engine->n_scopes;
+
+    if (n_scopes <= before) {
+        return 0;
+    }
+    n_scopes = round_up(n_scopes);
+    if (id_set_reserve(&engine->dirty_scopes, n_scopes) != 0 ||
+        grow((void **)&engine->scopes, sizeof *engine->scopes, before, n_scopes) != 0) {
+        return ERR_NOMEM;
+    }
+    for (uint32_t i = n_scopes; i-- > before;) {
+        engine->scopes[i].first_row = engine->free_scope;
+        engine->free_scope = i;
+    }
+    engine->n_scopes = n_scopes;
+    return 0;
+}
+
+static int reserve_actions(const struct engine *engine, struct engine_actions *actions)
+{
+    uint32_t n_probes = 3 * engine->n_slots;
+
+    if (actions->probes_capacity < n_probes) {
+        if (grow((void **)&actions->probes, sizeof *actions->probes, actions->probes_capacity,
+                 n_probes) != 0) {
+            return ERR_NOMEM;
+        }
+        actions->probes_capacity = n_probes;
+    }
+    if (actions->rows_capacity < engine->n_rows) {
+        if (grow((void **)&actions->rows, sizeof *actions->rows, actions->rows_capacity,
+                 engine->n_rows) != 0) {
+            return ERR_NOMEM;
+        }
+        actions->rows_capacity = engine->n_rows;
+    }
+    return 0;
+}
+
+int engine_reserve(struct engine *engine, const struct catalog *catalog,
+                   struct engine_actions *actions)
+{
+    size_t n_before = engine->catalog == NULL ? 0 : catalog_n_groups(engine->catalog);
+    int err = reserve_slots(engine, catalog_n_slots(catalog));
+
+    if (err == 0) {
+        err = reserve_rows(engine, catalog_n_rows(catalog));
+    }
+    if (err == 0) {
+        /* Groups that go and groups that come have places at the same time. */
+        err = reserve_scopes(engine, (uint32_t)(n_before + catalog_n_groups(catalog)));
+    }
+    return err == 0 ? reserve_actions(engine, actions) : err;
+}

@@ -1,0 +1,151 @@
+#include "agent/core/engine_sentence.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define RULE_TEXT 64
+
+static void append(char *text, size_t text_bytes, const char *more)
+{
+    size_t used = strlen(text);
+
+    snprintf(text + used, text_bytes - used, "%s", more);
+}
+
+static void say_votes(struct backend_view *view)
+{
+    char rule[RULE_TEXT];
+    bool is_down = view->health_state == HEALTH_UNHEALTHY;
+    unsigned n = is_down ? view->n_fail : view->n_pass;
+
+    snprintf(view->sentence, sizeof view->sentence, "%s: %u of %u counted votes %s (rule %s)%s%s",
+             health_state_word((enum health_state)view->health_state), n, view->n_counted,
+             is_down ? (n == 1 ? "fails" : "fail") : (n == 1 ? "passes" : "pass"),
+             verdict_rule_format(&view->rule, rule, sizeof rule),
+             is_down && view->reason != REASON_NONE ? ", mostly " : "",
+             is_down && view->reason != REASON_NONE ? probe_reason_word(view->reason) : "");
+}
+
+static void say_held(struct backend_view *view)
+{
+    char text[96];
+
+    if ((view->held_causes & HELD_FEW_VOTES) != 0) {
+        snprintf(text, sizeof text, "; held: %u of %u observers have a vote here, %u are needed",
+                 view->n_counted, view->n_observers, view->quorum);
+        append(view->sentence, sizeof view->sentence, text);
+    }
+    if ((view->held_causes & HELD_NO_OWN_VOTE) != 0) {
+        append(view->sentence, sizeof view->sentence, "; held: this node has no vote of its own");
+    }
+    if ((view->held_causes & HELD_CHECK_CHANGED) != 0) {
+        append(view->sentence, sizeof view->sentence, "; held: check changed, no new verdict yet");
+    }
+    if ((view->held_causes & HELD_LAST_KNOWN_GOOD) != 0) {
+        append(view->sentence, sizeof view->sentence,
+               "; held: known from before this agent's start");
+    }
+}
+
+void engine_sentence_state(struct backend_view *view)
+{
+    switch ((enum health_state)view->health_state) {
+    case HEALTH_NONE:
+    case HEALTH_INITIAL:
+        snprintf(view->sentence, sizeof view->sentence,
+                 "initial: no verdict yet, %u of %u observers have a vote", view->n_counted,
+                 view->n_observers);
+        break;
+    case HEALTH_HEALTHY:
+    case HEALTH_UNHEALTHY:
+        say_votes(view);
+        break;
+    case HEALTH_UNAVAILABLE:
+        snprintf(view->sentence, sizeof view->sentence,
+                 "unavailable: health checks are off, used as healthy");
+        return;
+    case HEALTH_UNUSED:
+        snprintf(view->sentence, sizeof view->sentence, "unused: in maintenance, not probed");
+        return;
+    }
+    say_held(view);
+    if ((view->marks & MARK_GRAY) != 0) {
+        append(view->sentence, sizeof view->sentence,
+               "; gray: the votes are tied, this node follows its own probes");
+    }
+    if (view->is_unreachable) {
+        append(view->sentence, sizeof view->sentence,
+               "; unreachable from here: this node's own probes fail");
+    }
+}
+
+/* Results in a row that this node's own opinion is away from `to`. */
+static uint8_t own_distance(const struct backend_view *view, const struct tally *tally,
+                            enum health_state to)
+{
+    bool fails = to == HEALTH_UNHEALTHY;
+    uint8_t threshold = fails ? view->unhealthy_threshold : view->healthy_threshold;
+    uint32_t streak = fails ? view->fail_streak : view->pass_streak;
+
+    if (tally->own_opinion == (fails ? OPINION_FAIL : OPINION_PASS)) {
+        return 0;
+    }
+    return (uint8_t)(streak < threshold ? threshold - streak : 1);
+}
+
+static void say_need(const struct backend_view *view, const struct verdict_need *need,
+                     struct next_change *next)
+{
+    const char *to = health_state_word((enum health_state)next->to);
+    const char *kind = next->to == HEALTH_UNHEALTHY ? "fail" : "pass";
+    char rule[RULE_TEXT];
+    verdict_rule_format(&view->rule, rule, sizeof rule);
+    if (!need->is_possible) {
+        snprintf(next->sentence, sizeof next->sentence,
+                 "no votes could make it %s now (rule %s, %u observers)", to, rule,
+                 view->n_observers);
+        return;
+    }
+    snprintf(next->sentence, sizeof next->sentence,
+             "goes %s with %u more %s to %s%s (now %u fail, %u pass of %u, rule %s)", to,
+             next->votes, next->votes == 1 ? "vote" : "votes", kind,
+             need->needs_own ? ", this node's own among them" : "", view->n_fail, view->n_pass,
+             view->n_observers, rule);
+    if (next->own_results > 0) {
+        char own[80];
+
+        snprintf(own, sizeof own, "; this node's own vote turns to %s after %u more in a row", kind,
+                 next->own_results);
+        append(next->sentence, sizeof next->sentence, own);
+    }
+}
+
+static void find_next(const struct backend_view *view, const struct tally *tally,
+                      enum health_state to, struct next_change *next)
+{
+    *next = (struct next_change){.to = (uint8_t)to};
+    if (view->target.slot == CATALOG_NO_SLOT) {
+        snprintf(next->sentence, sizeof next->sentence,
+                 view->health_state == HEALTH_UNUSED
+                     ? "not probed in maintenance: `nodectl backend ready` ends it"
+                     : "not probed: health checks are off");
+        return;
+    }
+    if (view->health_state == to && view->held_causes == 0 && (view->marks & MARK_GRAY) == 0) {
+        next->is_possible = true;
+        snprintf(next->sentence, sizeof next->sentence, "is %s",
+                 health_state_word((enum health_state)to));
+        return;
+    }
+    struct verdict_need need = verdict_need(&view->rule, tally, to);
+    next->is_possible = need.is_possible;
+    next->votes = (uint8_t)(need.n_turned + need.n_new);
+    next->own_results = own_distance(view, tally, to);
+    say_need(view, &need, next);
+}
+
+void engine_sentence_next(struct backend_view *view, const struct tally *tally)
+{
+    find_next(view, tally, HEALTH_UNHEALTHY, &view->down);
+    find_next(view, tally, HEALTH_HEALTHY, &view->up);
+}

@@ -1,0 +1,221 @@
+/* The inside of the engine. Private to agent/core/engine*.c. */
+#ifndef JURY_CORE_ENGINE_STATE_H
+#define JURY_CORE_ENGINE_STATE_H
+
+#include "agent/core/drain_barrier.h"
+#include "agent/core/engine.h"
+#include "agent/core/engine_view.h"
+#include "agent/core/events.h"
+#include "agent/core/health.h"
+#include "agent/core/id_set.h"
+#include "agent/core/observers.h"
+#include "agent/core/timers.h"
+#include "agent/core/verdict.h"
+#include "agent/core/votes.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+#define NO_ROW CATALOG_NO_ROW
+#define NO_SCOPE UINT32_MAX
+
+/* One target, by slot. */
+struct engine_target {
+    uint64_t birth;     /* 0 = the slot is free */
+    uint32_t first_row; /* backends that use it, linked by next_user; NO_ROW */
+    uint32_t timeout_ms;
+    uint32_t interval_ms;
+    struct health_policy policy;
+    uint8_t check_type;
+    struct health health;
+    uint64_t opinion_since_ns;
+    uint64_t fail_start_ns; /* start of the first probe of the fail streak */
+    /* Last conclusive result, for votes. */
+    uint64_t conclusive_ns; /* its end; 0 = none yet */
+    uint8_t reason;
+    uint16_t http_status;
+    uint32_t response_us;
+    struct probe_result last; /* of any class; end_ns 0 = none yet */
+};
+
+/* One (scope, backend), by row. */
+struct engine_backend {
+    uint64_t birth; /* 0 = the row is free, or a scope's */
+    uint64_t backend_id;
+    struct endpoint at;
+    struct target_id target; /* slot CATALOG_NO_SLOT: not probed */
+    bool is_linked;          /* it is among the users of its target */
+    uint32_t scope;          /* index in scopes */
+    uint32_t next_in_scope;
+    uint32_t next_user, previous_user; /* of the target */
+    uint8_t weight;
+    uint8_t admin_state;
+    uint8_t life;
+    uint64_t drain_revision;
+    uint32_t drain_timeout_ms;
+    uint64_t seen_revision; /* catalog in which the row was last found */
+
+    uint8_t health_state;
+    uint8_t held_causes;
+    bool is_gray;
+    bool is_unreachable;
+    bool was_judged;      /* taken from last-known-good */
+    uint8_t reason;       /* of the deciding votes at the last change */
+    uint16_t http_status; /* with it */
+    int64_t since_ns;     /* may lie before this machine's start */
+    uint64_t initial_ns;  /* when `initial` began */
+    uint64_t kept_age_ms; /* of the last-known-good verdict, at `kept_ns` */
+    uint64_t kept_ns;
+
+    uint64_t drain_deadline_ns; /* boot time; of deadline_revision; 0 = none */
+    uint64_t deadline_revision;
+    uint64_t verdict_deadline_ns; /* boot time; 0 = none */
+};
+
+struct engine_scope {
+    struct row_id row; /* birth 0 = free place */
+    uint64_t group_id;
+    char name[LIMIT_NAME_BYTES + 1];
+    uint32_t first_row; /* backends, in the catalog's order, linked by next_in_scope */
+    uint32_t n_backends;
+    uint8_t profile;
+    uint8_t failover;
+    uint8_t all_bad;
+    uint8_t fail_open_percent;
+    bool has_check;
+    uint64_t failure_window_ms;
+    uint32_t interval_ms;
+    struct verdict_rule rule;
+    struct drain_policy drain;
+    uint32_t idle_timeout_ms;
+    uint64_t first_probe_ns; /* start of the first probe since the scope's creation; 0 = none */
+
+    struct class_result result;
+    uint64_t since_ns; /* of the group state */
+};
+
+/* What was given out for a row, whatever it belongs to. */
+struct engine_row {
+    uint32_t scope; /* the scope whose own row this is; NO_SCOPE */
+    bool has_word;
+    struct row_word word;
+};
+
+/* What is known of a member beside its votes, by its index in observers. */
+struct engine_peer {
+    uint64_t hello_ns; /* 0 = never */
+    uint64_t heard_ns; /* any message */
+    uint64_t revision;
+    bool differs_told; /* the alarm was raised for this peer */
+};
+
+struct engine {
+    struct engine_config config;
+    uint64_t now_ns;
+    uint64_t boot_ns;
+    struct catalog *catalog; /* NULL before the first */
+    uint64_t vote_interval_ns;
+    uint32_t suspect_mask; /* own */
+
+    struct observers observers;
+    struct engine_peer peers[LIMIT_NODES];
+    struct votes *votes;
+    struct hash128 digests[LIMIT_VOTE_CHUNKS]; /* of the catalog's chunks, as far as asked for */
+    uint32_t digests_known;                    /* bits */
+
+    struct engine_target *targets;   /* by slot */
+    struct engine_backend *backends; /* by row */
+    struct engine_row *rows;         /* by row */
+    struct engine_scope *scopes;
+    uint32_t free_scope;                /* first free place, linked by first_row; NO_SCOPE */
+    uint32_t n_slots, n_rows, n_scopes; /* room in the arrays */
+    struct class_member *members;       /* scratch, n_rows */
+    uint8_t *classes;                   /* scratch, n_rows */
+    struct addr sources[2];             /* own probe sources, IPv4 and IPv6 */
+
+    struct id_set dirty_slots;    /* verdicts to look at again */
+    struct id_set dirty_scopes;   /* classes to look at again */
+    struct id_set freed_rows;     /* to be told as removed */
+    struct id_set waiting_drains; /* rows that wait for a place in drains */
+    struct timers opinion_timers; /* by slot: own opinion turns `none` */
+    struct timers row_timers;     /* by row: window of `initial`; of a scope: end of warming */
+    struct drains drains;
+
+    struct kept_verdict *kept_verdicts; /* sorted by row; owned */
+    size_t n_kept_verdicts;
+    struct kept_deadline *kept_deadlines; /* sorted by row; owned; row NO_ROW = used up */
+    size_t n_kept_deadlines;
+    uint64_t kept_at_ns;
+    uint64_t kept_age_ms;
+
+    uint64_t next_vector_ns;
+    uint64_t sequence; /* of the last vote message */
+    uint64_t question_sequence;
+    uint32_t drain_cursor;  /* place of the last drain reported */
+    bool data_plane_counts; /* as last heard */
+    uint64_t data_plane_ns; /* when */
+
+    struct event_ring events;
+    struct engine_counters counters;
+};
+
+/* engine.c */
+struct event *engine_log(struct engine *engine, enum event_kind kind);
+void engine_mark_all(struct engine *engine);
+uint8_t engine_marks(const struct engine *engine, const struct engine_backend *backend);
+
+/* engine_room.c. Errors: ERR_NOMEM; there may be more room than before, and nothing else. */
+int engine_reserve(struct engine *engine, const struct catalog *catalog,
+                   struct engine_actions *actions);
+
+/* engine_catalog.c. Errors: ERR_NOMEM, nothing changed. */
+int engine_take_catalog(struct engine *engine, struct catalog *catalog,
+                        struct engine_actions *actions);
+
+/* engine_rows.c */
+void engine_update_row(struct engine *engine, uint32_t scope, const struct catalog_backend *from);
+void engine_free_row(struct engine *engine, uint32_t row);
+/* Take the row out of its target's users; nothing when it is not among them. */
+void engine_unlink_user(struct engine *engine, uint32_t row);
+
+/* engine_kept.c. Errors: ERR_NOMEM, nothing changed. */
+int engine_take_kept(struct engine *engine, const struct last_known_good *kept);
+/* NULL: none for this row, birth and definition. */
+const struct kept_verdict *engine_find_kept(const struct engine *engine, uint32_t row,
+                                            uint64_t birth, struct hash128 definition);
+/* The kept deadline of a row, taken out; 0 = none. drain_revision 0 = by verdict. */
+uint64_t engine_use_kept_deadline(struct engine *engine, uint32_t row, uint64_t birth,
+                                  uint64_t drain_revision);
+
+/* engine_mesh.c */
+void engine_hear_hello(struct engine *engine, uint64_t peer, const struct hello *hello);
+void engine_hear_chunk(struct engine *engine, uint64_t peer, const struct vote_chunk *chunk);
+void engine_hear_change(struct engine *engine, uint64_t peer, const struct vote_change *change);
+void engine_answer(struct engine *engine, uint64_t peer, const struct vote_question *question,
+                   struct engine_actions *actions);
+void engine_ask(struct engine *engine, struct target_id target, struct engine_actions *actions);
+void engine_publish_vector(struct engine *engine, struct engine_actions *actions);
+void engine_publish_change(struct engine *engine, uint32_t slot, struct engine_actions *actions);
+
+/* engine_verdict.c */
+void engine_take_result(struct engine *engine, const struct probe_result *result,
+                        struct engine_actions *actions);
+void engine_opinion_stale(struct engine *engine, uint32_t slot, struct engine_actions *actions);
+void engine_judge_slot(struct engine *engine, uint32_t slot, struct engine_actions *actions);
+void engine_tally(const struct engine *engine, uint32_t slot, struct tally *ret_tally);
+bool engine_past_initial(const struct engine *engine, const struct engine_backend *backend);
+
+/* engine_scope.c */
+void engine_settle_scope(struct engine *engine, uint32_t scope, struct engine_actions *actions);
+void engine_tell_freed(struct engine *engine, struct engine_actions *actions);
+bool engine_table_is_open(const struct engine *engine);
+
+/* engine_drain.c */
+void engine_follow_drain(struct engine *engine, uint32_t row);
+void engine_hear_report(struct engine *engine, uint64_t peer, const struct drain_report *report);
+void engine_take_data_plane(struct engine *engine, const struct data_plane_status *status);
+void engine_run_drains(struct engine *engine, struct engine_actions *actions);
+/* Observers (bits) that are still waited for. */
+uint64_t engine_drain_pending(const struct engine *engine, const struct drain *drain);
+/* Deadline of a drain or removal in boot time; 0 = none. */
+uint64_t engine_row_deadline_ns(const struct engine_backend *backend);
+
+#endif

@@ -1,0 +1,303 @@
+/* Results to opinions, votes to verdicts. */
+#include <assert.h>
+#include <string.h>
+
+#include "agent/core/engine_state.h"
+#include "common/base/plant.h"
+
+#define STALE_CYCLES 3 /* an opinion lasts for 3 x (T + I) after its last conclusive probe */
+
+/* --- own opinion --- */
+
+static uint64_t stale_after_ns(const struct engine_target *target)
+{
+    return STALE_CYCLES * ((uint64_t)target->timeout_ms + target->interval_ms) * NS_PER_MS;
+}
+
+static void opinion_changed(struct engine *engine, uint32_t slot, enum opinion before,
+                            struct engine_actions *actions)
+{
+    struct engine_target *target = &engine->targets[slot];
+    struct event *event = engine_log(engine, EVENT_OPINION_CHANGED);
+
+    target->opinion_since_ns = engine->now_ns;
+    engine->counters.opinion_changes++;
+    event->from = (uint8_t)before;
+    event->to = target->health.opinion;
+    event->reason = target->reason;
+    event->http_status = target->http_status;
+    if (target->health.opinion == OPINION_FAIL) {
+        event->since_first_fail_ns = engine->now_ns - target->fail_start_ns;
+    }
+    if (target->first_row != NO_ROW) {
+        const struct engine_backend *backend = &engine->backends[target->first_row];
+
+        event->backend = backend->at;
+        memcpy(event->group, engine->scopes[backend->scope].name, sizeof event->group);
+    }
+    engine_publish_change(engine, slot, actions);
+    id_set_add(&engine->dirty_slots, slot);
+}
+
+/* The first probe of a scope since its creation starts the clock of its warming. */
+static void note_first_probe(struct engine *engine, const struct engine_target *target,
+                             uint64_t start_ns)
+{
+    for (uint32_t row = target->first_row; row != NO_ROW; row = engine->backends[row].next_user) {
+        struct engine_scope *scope = &engine->scopes[engine->backends[row].scope];
+
+        if (scope->first_probe_ns == 0) {
+            scope->first_probe_ns = start_ns == 0 ? 1 : start_ns;
+            id_set_add(&engine->dirty_scopes, engine->backends[row].scope);
+        }
+    }
+}
+
+static void take_conclusive(struct engine *engine, uint32_t slot, const struct probe_result *result,
+                            struct engine_actions *actions)
+{
+    struct engine_target *target = &engine->targets[slot];
+    enum opinion before = (enum opinion)target->health.opinion;
+    uint64_t took_us = (result->end_ns - result->start_ns) / 1000;
+
+    if (result->probe_class == PROBE_FAIL && target->health.fail_streak == 0) {
+        target->fail_start_ns = result->start_ns;
+    }
+    target->conclusive_ns = result->end_ns;
+    target->reason = result->reason;
+    target->http_status = result->http_status;
+    target->response_us = took_us < UINT32_MAX ? (uint32_t)took_us : UINT32_MAX;
+    bool changed =
+        health_record(&target->health, &target->policy, (enum probe_class)result->probe_class);
+    if (target->health.opinion != OPINION_NONE) {
+        timers_set(&engine->opinion_timers, slot, result->end_ns + stale_after_ns(target) + 1);
+    }
+    if (changed) {
+        opinion_changed(engine, slot, before, actions);
+    }
+}
+
+void engine_take_result(struct engine *engine, const struct probe_result *result,
+                        struct engine_actions *actions)
+{
+    uint32_t slot = result->id.slot;
+
+    if (slot >= engine->n_slots || result->id.birth == 0 ||
+        engine->targets[slot].birth != result->id.birth) {
+        engine->counters.results_dropped++;
+        return;
+    }
+    if (result->end_ns < result->start_ns || result->end_ns > engine->now_ns) {
+        engine->counters.messages_malformed++;
+        return;
+    }
+    engine->targets[slot].last = *result;
+    note_first_probe(engine, &engine->targets[slot], result->start_ns);
+    switch ((enum probe_class)result->probe_class) {
+    case PROBE_PASS:
+    case PROBE_FAIL:
+        take_conclusive(engine, slot, result, actions);
+        break;
+    case PROBE_INCONCLUSIVE:
+        engine->counters.results_inconclusive++;
+        break;
+    case PROBE_CLASS_NONE:
+        engine->counters.messages_malformed++;
+        break;
+    }
+}
+
+void engine_opinion_stale(struct engine *engine, uint32_t slot, struct engine_actions *actions)
+{
+    struct engine_target *target = &engine->targets[slot];
+    enum opinion before = (enum opinion)target->health.opinion;
+
+    if (target->birth != 0 && health_forget(&target->health)) {
+        opinion_changed(engine, slot, before, actions);
+    }
+}
+
+/* --- tally --- */
+
+static bool is_suspect(const struct engine *engine, const struct engine_target *target)
+{
+    return (engine->suspect_mask >> target->check_type & 1) != 0;
+}
+
+void engine_tally(const struct engine *engine, uint32_t slot, struct tally *ret_tally)
+{
+    const struct engine_target *target = &engine->targets[slot];
+
+    *ret_tally = (struct tally){.n_observers = observers_n(&engine->observers),
+                                .own_opinion = target->health.opinion,
+                                .own_is_suspect = is_suspect(engine, target)};
+    votes_count(engine->votes, slot, observers_peers(&engine->observers), engine->now_ns,
+                ret_tally);
+    if (!observers_self_counts(&engine->observers) || ret_tally->own_is_suspect) {
+        return;
+    }
+    uint8_t weight = plant_is("vote-own-twice") ? 2 : 1;
+    ret_tally->own = target->health.opinion;
+    switch ((enum opinion)target->health.opinion) {
+    case OPINION_PASS:
+        ret_tally->n_pass = (uint8_t)(ret_tally->n_pass + weight);
+        break;
+    case OPINION_FAIL:
+        ret_tally->n_fail = (uint8_t)(ret_tally->n_fail + weight);
+        break;
+    case OPINION_NONE:
+        break;
+    }
+}
+
+/* --- verdicts --- */
+
+/* The votes of one opinion that decided, own one first, with the most frequent reason. */
+static void add_vote(struct event *event, const struct event_vote *vote)
+{
+    if (event->n_votes < EVENT_VOTES) {
+        event->votes[event->n_votes++] = *vote;
+    }
+}
+
+static void collect_votes(const struct engine *engine, uint32_t slot, enum opinion opinion,
+                          struct event *event)
+{
+    const struct engine_target *target = &engine->targets[slot];
+    uint64_t left = observers_peers(&engine->observers);
+
+    if (target->health.opinion == opinion && !is_suspect(engine, target) &&
+        observers_self_counts(&engine->observers)) {
+        add_vote(event, &(struct event_vote){.node_id = engine->config.node_id,
+                                             .opinion = (uint8_t)opinion,
+                                             .reason = target->reason,
+                                             .http_status = target->http_status,
+                                             .age_ns = engine->now_ns - target->conclusive_ns});
+    }
+    for (; left != 0; left &= left - 1) {
+        uint32_t peer = (uint32_t)__builtin_ctzll(left);
+        struct vote_look look;
+
+        votes_look(engine->votes, peer, slot, engine->now_ns, &look);
+        if (look.hold == VOTE_COUNTS && look.opinion == opinion) {
+            add_vote(event,
+                     &(struct event_vote){.node_id = engine->observers.members[peer].node_id,
+                                          .opinion = look.opinion,
+                                          .reason = look.has_detail ? look.reason : REASON_NONE,
+                                          .http_status = look.has_detail ? look.http_status : 0,
+                                          .age_ns = engine->now_ns - look.heard_ns});
+        }
+    }
+}
+
+static void find_top_reason(struct event *event)
+{
+    unsigned best = 0;
+
+    for (unsigned i = 0; i < event->n_votes; i++) {
+        unsigned n = 0;
+
+        for (unsigned j = 0; j < event->n_votes; j++) {
+            n += event->votes[j].reason == event->votes[i].reason;
+        }
+        if (event->votes[i].reason != REASON_NONE && n > best) {
+            best = n;
+            event->reason = event->votes[i].reason;
+            event->http_status = event->votes[i].http_status;
+        }
+    }
+}
+
+static struct event *log_backend(struct engine *engine, const struct engine_backend *backend,
+                                 enum event_kind kind, const struct tally *tally)
+{
+    struct event *event = engine_log(engine, kind);
+
+    event->backend = backend->at;
+    memcpy(event->group, engine->scopes[backend->scope].name, sizeof event->group);
+    event->n_observers = tally->n_observers;
+    event->n_counted = tally_counted(tally);
+    event->n_fail = tally->n_fail;
+    event->n_pass = tally->n_pass;
+    event->marks = engine_marks(engine, backend);
+    return event;
+}
+
+static void tell_verdict(struct engine *engine, uint32_t row, uint8_t before,
+                         const struct tally *tally)
+{
+    struct engine_backend *backend = &engine->backends[row];
+    const struct engine_target *target = &engine->targets[backend->target.slot];
+    bool is_down = backend->health_state == HEALTH_UNHEALTHY;
+    struct event *event = log_backend(engine, backend, EVENT_VERDICT_CHANGED, tally);
+
+    event->from = before;
+    event->to = backend->health_state;
+    collect_votes(engine, backend->target.slot, is_down ? OPINION_FAIL : OPINION_PASS, event);
+    find_top_reason(event);
+    if (is_down && target->health.opinion == OPINION_FAIL) {
+        event->since_first_fail_ns = engine->now_ns - target->fail_start_ns;
+    }
+    backend->reason = event->reason;
+    backend->http_status = event->http_status;
+}
+
+bool engine_past_initial(const struct engine *engine, const struct engine_backend *backend)
+{
+    const struct engine_target *target = &engine->targets[backend->target.slot];
+    uint64_t window_ms = (uint64_t)target->timeout_ms * target->policy.unhealthy_threshold +
+                         (uint64_t)target->interval_ms * (target->policy.unhealthy_threshold - 1U);
+
+    return engine->now_ns >=
+           backend->initial_ns + window_ms * NS_PER_MS + 3 * engine->vote_interval_ns;
+}
+
+static void judge_row(struct engine *engine, uint32_t row, const struct tally *tally,
+                      struct engine_actions *actions)
+{
+    struct engine_backend *backend = &engine->backends[row];
+    uint8_t before = backend->health_state;
+    struct verdict_question question = {
+        .rule = &engine->scopes[backend->scope].rule,
+        .tally = tally,
+        .health_state = before,
+        .is_gray = backend->is_gray,
+        .past_initial_window = before == HEALTH_INITIAL && engine_past_initial(engine, backend),
+    };
+    struct verdict_answer answer = verdict_decide(&question);
+    uint8_t kept =
+        answer.is_decided
+            ? 0
+            : (uint8_t)(backend->held_causes & (HELD_CHECK_CHANGED | HELD_LAST_KNOWN_GOOD));
+
+    backend->held_causes = answer.held_causes | kept;
+    backend->is_gray = answer.is_gray;
+    if (answer.health_state != before) {
+        backend->health_state = answer.health_state;
+        backend->since_ns = (int64_t)engine->now_ns;
+        timers_clear(&engine->row_timers, row);
+        engine->counters.verdict_changes++;
+        actions->verdicts_changed = true;
+        tell_verdict(engine, row, before, tally);
+        id_set_add(&engine->dirty_scopes, backend->scope);
+    }
+    if (answer.is_unreachable != backend->is_unreachable) {
+        backend->is_unreachable = answer.is_unreachable;
+        log_backend(engine, backend, EVENT_REACHABLE_CHANGED, tally)->to = answer.is_unreachable;
+        id_set_add(&engine->dirty_scopes, backend->scope);
+    }
+}
+
+void engine_judge_slot(struct engine *engine, uint32_t slot, struct engine_actions *actions)
+{
+    const struct engine_target *target = &engine->targets[slot];
+    struct tally tally;
+
+    if (target->birth == 0) {
+        return;
+    }
+    engine_tally(engine, slot, &tally);
+    for (uint32_t row = target->first_row; row != NO_ROW; row = engine->backends[row].next_user) {
+        judge_row(engine, row, &tally, actions);
+    }
+}

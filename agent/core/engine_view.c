@@ -1,0 +1,471 @@
+#include "agent/core/engine_view.h"
+
+#include <string.h>
+
+#include "agent/core/engine_sentence.h"
+#include "agent/core/engine_state.h"
+#include "common/base/err.h"
+
+const char *vote_standing_word(unsigned standing)
+{
+    switch ((enum vote_standing)standing) {
+    case STANDING_NONE:
+        return "none";
+    case STANDING_COUNTED:
+        return "counted";
+    case STANDING_REMEMBERED:
+        return "remembered";
+    case STANDING_SUSPECT:
+        return "suspect";
+    case STANDING_WAITING:
+        return "waiting";
+    }
+    return "?";
+}
+
+/* now_ns of a question may be a little before the last step's; ages are never negative. */
+static uint64_t age_of(uint64_t now_ns, uint64_t then_ns)
+{
+    return now_ns > then_ns ? now_ns - then_ns : 0;
+}
+
+static uint64_t age_since(uint64_t now_ns, int64_t then_ns)
+{
+    int64_t age_ns = (int64_t)now_ns - then_ns;
+
+    return age_ns > 0 ? (uint64_t)age_ns : 0;
+}
+
+/* --- votes --- */
+
+static void view_own_vote(const struct engine *engine, const struct engine_target *target,
+                          uint64_t now_ns, struct vote_view *vote)
+{
+    bool is_suspect = (engine->suspect_mask >> target->check_type & 1) != 0;
+
+    vote->is_self = true;
+    vote->opinion = target->health.opinion;
+    vote->age_ns = target->conclusive_ns == 0 ? AGE_NEVER : age_of(now_ns, target->conclusive_ns);
+    vote->standing = is_suspect                      ? STANDING_SUSPECT
+                     : vote->opinion != OPINION_NONE ? STANDING_COUNTED
+                                                     : STANDING_NONE;
+    if (target->conclusive_ns != 0) {
+        vote->has_detail = true;
+        vote->reason = target->reason;
+        vote->http_status = target->http_status;
+        vote->response_us = target->response_us;
+        vote->streak = health_streak(&target->health);
+        vote->since_ns = age_of(now_ns, target->opinion_since_ns);
+    }
+}
+
+static void view_peer_vote(const struct engine *engine, uint32_t index, uint32_t slot,
+                           uint64_t now_ns, struct vote_view *vote)
+{
+    struct vote_look look;
+    struct votes_peer_look peer;
+    uint8_t kind = engine->targets[slot].check_type;
+
+    votes_look(engine->votes, index, slot, now_ns, &look);
+    votes_look_peer(engine->votes, index, &peer);
+    vote->opinion = look.opinion;
+    vote->age_ns = look.hold != VOTE_NOT_HELD ? age_of(now_ns, look.heard_ns)
+                   : peer.vector_ns != 0      ? age_of(now_ns, peer.vector_ns)
+                                              : AGE_NEVER;
+    vote->standing = look.hold == VOTE_COUNTS       ? STANDING_COUNTED
+                     : look.hold == VOTE_REMEMBERED ? STANDING_REMEMBERED
+                                                    : STANDING_NONE;
+    if ((peer.suspect_mask >> kind & 1) != 0) {
+        vote->standing = STANDING_SUSPECT;
+    } else if (!engine->observers.members[index].counts) {
+        vote->standing = STANDING_WAITING;
+    }
+    if (look.has_detail) {
+        vote->has_detail = true;
+        vote->reason = look.reason;
+        vote->http_status = look.http_status;
+        vote->response_us = look.response_us;
+        vote->streak = look.streak;
+        vote->since_ns = age_since(now_ns, look.since_ns);
+        vote->detail_age_ns = age_of(now_ns, look.detail_heard_ns);
+    }
+}
+
+static void view_votes(const struct engine *engine, uint32_t slot, uint64_t now_ns,
+                       struct backend_view *view)
+{
+    for (size_t i = 0; i < catalog_n_nodes(engine->catalog); i++) {
+        uint64_t node_id = catalog_node_at(engine->catalog, i)->spec.node_id;
+        uint32_t index = observers_index(&engine->observers, node_id);
+
+        if (index == OBSERVER_NO_INDEX || !engine->observers.members[index].is_observer) {
+            continue;
+        }
+        struct vote_view *vote = &view->votes[view->n_votes++];
+        vote->node_id = node_id;
+        if (node_id == engine->config.node_id) {
+            view_own_vote(engine, &engine->targets[slot], now_ns, vote);
+        } else {
+            view_peer_vote(engine, index, slot, now_ns, vote);
+        }
+    }
+}
+
+static bool knows_reason(const struct backend_view *view, uint8_t reason)
+{
+    for (unsigned i = 0; i < view->n_reasons; i++) {
+        if (view->reasons[i] == reason) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Reasons of the votes that stand for the present state. */
+static void view_reasons(struct backend_view *view)
+{
+    uint8_t wanted = view->health_state == HEALTH_UNHEALTHY ? OPINION_FAIL : OPINION_PASS;
+
+    for (unsigned i = 0; i < view->n_votes; i++) {
+        const struct vote_view *vote = &view->votes[i];
+
+        if (vote->standing == STANDING_COUNTED && vote->opinion == wanted && vote->has_detail &&
+            view->n_reasons < sizeof view->reasons && !knows_reason(view, vote->reason)) {
+            view->reasons[view->n_reasons++] = vote->reason;
+        }
+    }
+}
+
+/* --- one backend --- */
+
+static void view_config(const struct engine *engine, const struct catalog_group *group,
+                        const struct catalog_backend *from, struct backend_view *view)
+{
+    memcpy(view->group, group->spec.name, sizeof view->group);
+    view->at = from->spec.at;
+    view->backend_id = from->id;
+    view->row = from->row;
+    view->target = from->target;
+    view->weight = from->spec.weight;
+    view->admin_state = from->spec.admin_state;
+    view->life = from->life;
+    view->rule = group->spec.rule;
+    view->timeout_ms = group->spec.check.timeout_ms;
+    view->interval_ms = group->spec.check.interval_ms;
+    view->healthy_threshold = group->spec.check.healthy_threshold;
+    view->unhealthy_threshold = group->spec.check.unhealthy_threshold;
+    view->check_type = group->spec.check.type;
+    view->failure_window_ms = check_failure_window_ms(&group->spec.check);
+    view->success_window_ms = check_success_window_ms(&group->spec.check, 0);
+    view->revision = catalog_revision(engine->catalog);
+}
+
+static void view_verdict(const struct engine *engine, const struct engine_backend *backend,
+                         uint64_t now_ns, struct backend_view *view)
+{
+    view->health_state = backend->health_state;
+    view->marks = engine_marks(engine, backend);
+    view->held_causes = backend->held_causes;
+    view->since_ns = age_since(now_ns, backend->since_ns);
+    view->is_unreachable = backend->is_unreachable;
+    view->reason = backend->reason;
+    view->http_status = backend->http_status;
+    if ((backend->held_causes & HELD_LAST_KNOWN_GOOD) != 0) {
+        view->kept_age_ns = engine->kept_age_ms * NS_PER_MS + age_of(now_ns, engine->kept_at_ns);
+    }
+}
+
+static void view_own_results(const struct engine_target *target, const struct health_check *check,
+                             uint64_t now_ns, struct backend_view *view)
+{
+    view->pass_streak = target->health.pass_streak;
+    view->fail_streak = target->health.fail_streak;
+    if (target->last.end_ns == 0) {
+        return;
+    }
+    uint64_t took_us = (target->last.end_ns - target->last.start_ns) / 1000;
+    view->last = (struct own_result){
+        .has_result = true,
+        .probe_class = target->last.probe_class,
+        .reason = target->last.reason,
+        .http_status = target->last.http_status,
+        .response_us = took_us < UINT32_MAX ? (uint32_t)took_us : UINT32_MAX,
+        .age_ns = age_of(now_ns, target->last.end_ns),
+    };
+    if (target->last.probe_class == PROBE_PASS) {
+        view->success_window_ms = check_success_window_ms(check, took_us / 1000);
+    }
+}
+
+static void view_tally(const struct tally *tally, struct backend_view *view)
+{
+    view->n_observers = tally->n_observers;
+    view->quorum = tally_quorum(tally);
+    view->n_counted = tally_counted(tally);
+    view->n_fail = tally->n_fail;
+    view->n_pass = tally->n_pass;
+    view->n_remembered_fail = tally->n_lost_fail;
+    view->n_remembered_pass = tally->n_lost_pass;
+}
+
+static void view_flows(const struct engine *engine, uint32_t row, uint64_t boot_ns,
+                       struct backend_view *view)
+{
+    const struct row_word *word = &engine->rows[row].word;
+    const struct drain *drain = drains_find(&engine->drains, row);
+
+    if (engine->rows[row].has_word) {
+        view->row_class = word->row_class;
+        view->flow_policy = word->flow_policy;
+        view->deadline_cause = word->deadline_cause;
+        view->deadline_in_ns =
+            word->deadline_boot_ns > boot_ns ? word->deadline_boot_ns - boot_ns : 0;
+    }
+    if (drain == NULL) {
+        return;
+    }
+    uint64_t pending = engine_drain_pending(engine, drain);
+    view->n_flows = drain_flows(drain, UINT64_MAX);
+    for (uint64_t left = pending; left != 0; left &= left - 1) {
+        view->pending[view->n_nodes_pending++] =
+            engine->observers.members[__builtin_ctzll(left)].node_id;
+    }
+}
+
+static const struct catalog_group *find_group(const struct engine *engine, const char *group)
+{
+    return engine->catalog == NULL ? NULL : catalog_group_find(engine->catalog, group);
+}
+
+int engine_view_backend(const struct engine *engine, const char *group_name,
+                        const struct endpoint *at, uint64_t now_ns, uint64_t boot_ns,
+                        struct backend_view *ret_view)
+{
+    const struct catalog_group *group = find_group(engine, group_name);
+    const struct catalog_backend *from = group == NULL ? NULL : catalog_backend_find(group, at);
+
+    if (from == NULL) {
+        return ERR_NOTFOUND;
+    }
+    const struct engine_backend *backend = &engine->backends[from->row.row];
+    struct tally tally = {.n_observers = observers_n(&engine->observers)};
+
+    memset(ret_view, 0, sizeof *ret_view);
+    view_config(engine, group, from, ret_view);
+    view_verdict(engine, backend, now_ns, ret_view);
+    if (backend->is_linked) {
+        const struct engine_target *target = &engine->targets[backend->target.slot];
+
+        engine_tally(engine, backend->target.slot, &tally);
+        view_votes(engine, backend->target.slot, now_ns, ret_view);
+        view_own_results(target, &group->spec.check, now_ns, ret_view);
+        view_reasons(ret_view);
+    }
+    view_tally(&tally, ret_view);
+    view_flows(engine, from->row.row, boot_ns, ret_view);
+    engine_sentence_state(ret_view);
+    engine_sentence_next(ret_view, &tally);
+    return 0;
+}
+
+/* --- groups --- */
+
+static const struct engine_scope *scope_of(const struct engine *engine,
+                                           const struct catalog_group *group)
+{
+    return &engine->scopes[engine->rows[group->row.row].scope];
+}
+
+int engine_view_group(const struct engine *engine, const char *name, uint64_t now_ns,
+                      struct group_view *ret_view)
+{
+    const struct catalog_group *group = find_group(engine, name);
+
+    if (group == NULL) {
+        return ERR_NOTFOUND;
+    }
+    const struct engine_scope *scope = scope_of(engine, group);
+    *ret_view = (struct group_view){
+        .group_id = group->id,
+        .row = group->row,
+        .group_state = scope->result.group_state,
+        .marks = scope->result.is_warming ? MARK_WARMING : 0,
+        .since_ns = age_of(now_ns, scope->since_ns),
+        .n_backends = group->n_backends,
+        .n_eligible = scope->result.n_eligible,
+        .n_healthy = scope->result.n_healthy,
+        .n_initial = scope->result.n_initial,
+        .failure_window_ms = check_failure_window_ms(&group->spec.check),
+        .success_window_ms = check_success_window_ms(&group->spec.check, 1000),
+        .revision = catalog_revision(engine->catalog),
+    };
+    memcpy(ret_view->name, group->spec.name, sizeof ret_view->name);
+    for (uint32_t row = scope->first_row; row != NO_ROW;
+         row = engine->backends[row].next_in_scope) {
+        const struct engine_backend *backend = &engine->backends[row];
+
+        ret_view->n_by_state[backend->health_state]++;
+        ret_view->n_unreachable += backend->is_unreachable;
+        ret_view->n_held += backend->held_causes != 0;
+        ret_view->n_removing += backend->life == LIFE_REMOVING;
+    }
+    return 0;
+}
+
+static void view_line(const struct engine *engine, const struct catalog_backend *from,
+                      uint64_t now_ns, struct backend_line *line)
+{
+    const struct engine_backend *backend = &engine->backends[from->row.row];
+    const struct engine_row *row = &engine->rows[from->row.row];
+    struct tally tally = {.n_observers = observers_n(&engine->observers)};
+
+    if (backend->is_linked) {
+        engine_tally(engine, backend->target.slot, &tally);
+    }
+    *line = (struct backend_line){
+        .at = from->spec.at,
+        .backend_id = from->id,
+        .weight = from->spec.weight,
+        .admin_state = from->spec.admin_state,
+        .life = from->life,
+        .health_state = backend->health_state,
+        .marks = engine_marks(engine, backend),
+        .row_class = row->has_word ? row->word.row_class : ROW_NONE,
+        .is_unreachable = backend->is_unreachable,
+        .n_fail = tally.n_fail,
+        .n_pass = tally.n_pass,
+        .n_counted = tally_counted(&tally),
+        .n_observers = tally.n_observers,
+        .reason = backend->reason,
+        .since_ns = age_since(now_ns, backend->since_ns),
+    };
+}
+
+size_t engine_view_lines(const struct engine *engine, const char *name, uint64_t now_ns,
+                         size_t first, struct backend_line lines[], size_t capacity)
+{
+    const struct catalog_group *group = find_group(engine, name);
+    size_t n = 0;
+
+    for (size_t i = first; group != NULL && i < group->n_backends && n < capacity; i++) {
+        view_line(engine, &group->backends[i], now_ns, &lines[n++]);
+    }
+    return n;
+}
+
+/* --- the node --- */
+
+const struct engine_counters *engine_view_counters(const struct engine *engine)
+{
+    return &engine->counters;
+}
+
+static void count_rows(const struct engine *engine, struct engine_status *status)
+{
+    for (uint32_t row = 0; row < engine->n_rows; row++) {
+        const struct engine_backend *backend = &engine->backends[row];
+
+        if (engine->rows[row].scope != NO_SCOPE) {
+            status->n_groups++;
+            status->n_groups_by_state[engine->scopes[engine->rows[row].scope].result.group_state]++;
+        }
+        if (backend->birth != 0) {
+            status->n_backends++;
+            status->n_by_state[backend->health_state]++;
+            status->n_held += backend->held_causes != 0;
+            status->n_unreachable += backend->is_unreachable;
+        }
+    }
+    for (uint32_t slot = 0; slot < engine->n_slots; slot++) {
+        status->n_targets += engine->targets[slot].birth != 0;
+    }
+}
+
+void engine_view_status(const struct engine *engine, uint64_t now_ns,
+                        struct engine_status *ret_status)
+{
+    struct tally tally = {.n_observers = observers_n(&engine->observers)};
+
+    *ret_status = (struct engine_status){
+        .node_id = engine->config.node_id,
+        .epoch = engine->config.epoch,
+        .revision = engine->catalog == NULL ? 0 : catalog_revision(engine->catalog),
+        .vote_interval_ms = (uint32_t)(engine->vote_interval_ns / NS_PER_MS),
+        .is_observer = observers_self_counts(&engine->observers),
+        .n_observers = tally.n_observers,
+        .quorum = tally_quorum(&tally),
+        .n_fresh = observers_self_counts(&engine->observers),
+        .next_event = engine->events.next_sequence,
+    };
+    for (uint64_t left = observers_peers(&engine->observers); left != 0; left &= left - 1) {
+        struct votes_peer_look look;
+
+        votes_look_peer(engine->votes, (uint32_t)__builtin_ctzll(left), &look);
+        ret_status->n_fresh = (uint8_t)(ret_status->n_fresh +
+                                        (look.vector_ns != 0 && age_of(now_ns, look.vector_ns) <=
+                                                                    3 * engine->vote_interval_ns));
+    }
+    count_rows(engine, ret_status);
+}
+
+static void view_peer(const struct engine *engine, uint32_t index, uint64_t now_ns,
+                      struct peer_view *peer)
+{
+    const struct engine_peer *known = &engine->peers[index];
+    struct votes_peer_look look;
+
+    votes_look_peer(engine->votes, index, &look);
+    peer->is_observer = engine->observers.members[index].is_observer;
+    peer->counts = engine->observers.members[index].counts;
+    peer->epoch = look.epoch;
+    peer->revision = known->revision > look.revision ? known->revision : look.revision;
+    peer->hello_age_ns = known->hello_ns == 0 ? AGE_NEVER : age_of(now_ns, known->hello_ns);
+    peer->vector_age_ns = look.vector_ns == 0 ? AGE_NEVER : age_of(now_ns, look.vector_ns);
+    peer->suspect_mask = look.suspect_mask;
+    peer->catalog_differs = look.catalog_differs;
+    peer->n_stale = look.n_stale;
+    peer->n_refused = look.n_refused;
+    if (peer->is_self) {
+        peer->epoch = engine->config.epoch;
+        peer->revision = catalog_revision(engine->catalog);
+        peer->suspect_mask = engine->suspect_mask;
+        peer->hello_age_ns = 0;
+        peer->vector_age_ns = 0;
+    }
+}
+
+size_t engine_view_peers(const struct engine *engine, uint64_t now_ns,
+                         struct peer_view peers[LIMIT_NODES])
+{
+    size_t n = 0;
+
+    if (engine->catalog == NULL) {
+        return 0;
+    }
+    for (size_t i = 0; i < catalog_n_nodes(engine->catalog) && n < LIMIT_NODES; i++) {
+        uint64_t node_id = catalog_node_at(engine->catalog, i)->spec.node_id;
+        uint32_t index = observers_index(&engine->observers, node_id);
+
+        if (index != OBSERVER_NO_INDEX) {
+            peers[n] = (struct peer_view){.node_id = node_id,
+                                          .is_self = node_id == engine->config.node_id};
+            view_peer(engine, index, now_ns, &peers[n++]);
+        }
+    }
+    return n;
+}
+
+uint64_t engine_event_first(const struct engine *engine)
+{
+    return event_ring_first(&engine->events);
+}
+
+uint64_t engine_event_next(const struct engine *engine)
+{
+    return engine->events.next_sequence;
+}
+
+const struct event *engine_event_at(const struct engine *engine, uint64_t sequence)
+{
+    return event_ring_get(&engine->events, sequence);
+}
