@@ -236,45 +236,16 @@ struct verdict_need verdict_need(const struct verdict_rule *rule, const struct t
     return (struct verdict_need){0};
 }
 
-static char *format_column(struct rule_column column, char *text, unsigned text_bytes)
-{
-    switch ((enum rule_kind)column.kind) {
-    case RULE_NONE:
-        snprintf(text, text_bytes, "none");
-        break;
-    case RULE_LOCAL:
-        snprintf(text, text_bytes, "local");
-        break;
-    case RULE_ANY:
-        snprintf(text, text_bytes, "any");
-        break;
-    case RULE_MAJORITY:
-        snprintf(text, text_bytes, "majority");
-        break;
-    case RULE_ALL:
-        snprintf(text, text_bytes, "all");
-        break;
-    case RULE_AT_LEAST:
-        snprintf(text, text_bytes, "at-least %u", column.value);
-        break;
-    case RULE_PERCENT:
-        snprintf(text, text_bytes, "percent %u", column.value);
-        break;
-    }
-    return text;
-}
-
 char *verdict_rule_format(const struct verdict_rule *rule, char *text, unsigned text_bytes)
 {
-    char down[24];
-    char up[24];
+    char down[RULE_TEXT_BYTES];
+    char up[RULE_TEXT_BYTES];
 
-    format_column(rule->down, down, sizeof down);
+    rule_column_format(&rule->down, down);
     if (!rule->is_split) {
         snprintf(text, text_bytes, "%s", down);
     } else {
-        snprintf(text, text_bytes, "down: %s, up: %s", down,
-                 format_column(rule->up, up, sizeof up));
+        snprintf(text, text_bytes, "down: %s, up: %s", down, rule_column_format(&rule->up, up));
     }
     return text;
 }
