@@ -313,7 +313,7 @@ static int check_update(struct plan *plan, const struct backend_update *update, 
     }
     if (update->admin_state > ADMIN_MAINTENANCE) {
         return plan_refuse(plan, ERR_INVALID,
-                           "%s: admin_state must be enabled, draining or maintenance", what);
+                           "%s: adminState must be enabled, draining or maintenance", what);
     }
     if (update->has_drain_timeout && update->admin_state != ADMIN_DRAINING) {
         return plan_refuse(plan, ERR_INVALID, "%s: a drain timeout goes with draining only", what);

@@ -59,7 +59,7 @@ static int check_addresses(struct plan *plan, const struct catalog_group *group)
         if (backend->life != LIFE_REMOVING && !is_allowed(settings, &backend->spec.at.addr)) {
             return plan_refuse(plan, ERR_INVALID,
                                "server group \"%s\": backend %s is outside the prefixes that the "
-                               "cluster settings allow: %s",
+                               "cluster settings allow (allowedCidrs): %s",
                                group->spec.name, endpoint_format(&backend->spec.at, text),
                                list_allowed(settings, list, sizeof list));
         }

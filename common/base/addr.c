@@ -154,6 +154,7 @@ int cidr_parse(const char *text, struct cidr *ret_cidr, struct errmsg *err)
     host[slash - text] = '\0';
     int rc = addr_parse(host, &cidr.addr, err);
     if (rc != 0) {
+        errmsg_prefix(err, "\"%.60s\"", text);
         return rc;
     }
     size_t n = strlen(slash + 1);

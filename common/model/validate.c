@@ -80,7 +80,7 @@ int validate_listener(const struct listener *listener, struct errmsg *err)
                            names_word(&names_protocol, listener->protocol));
     }
     if (rc == 0 && listener->idle_timeout_ms != 0) {
-        rc = validate_range(&object, "idle_timeout", listener->idle_timeout_ms,
+        rc = validate_range(&object, "idleTimeout", listener->idle_timeout_ms,
                             &validate_idle_timeout, err);
     }
     return rc != 0 ? rc : validate_name("listener's server group", listener->group, err);
@@ -93,25 +93,25 @@ int validate_settings(const struct cluster_settings *settings, struct errmsg *er
     struct object object = {"cluster settings", NULL};
     char text[CIDR_TEXT_BYTES];
     int rc =
-        validate_range(&object, "vote_interval", settings->vote_interval_ms, &vote_interval, err);
+        validate_range(&object, "voteInterval", settings->vote_interval_ms, &vote_interval, err);
 
     if (rc != 0) {
         return rc;
     }
     if (settings->n_allowed > LIMIT_CIDRS) {
         return object_refuse(&object, err, ERR_LIMIT,
-                             "allowed holds %" PRIu32 " prefixes, the limit is %d",
+                             "allowedCidrs holds %" PRIu32 " prefixes, the limit is %d",
                              settings->n_allowed, LIMIT_CIDRS);
     }
     for (uint32_t i = 0; i < settings->n_allowed; i++) {
         if (!cidr_is_valid(&settings->allowed[i])) {
             return object_refuse(&object, err, ERR_INVALID,
-                                 "allowed: entry %" PRIu32 " is not a prefix", i + 1);
+                                 "allowedCidrs: entry %" PRIu32 " is not a prefix", i + 1);
         }
         for (uint32_t j = 0; j < i; j++) {
             if (settings->allowed[i].prefix_bits == settings->allowed[j].prefix_bits &&
                 addr_compare(&settings->allowed[i].addr, &settings->allowed[j].addr) == 0) {
-                return object_refuse(&object, err, ERR_INVALID, "allowed holds %s twice",
+                return object_refuse(&object, err, ERR_INVALID, "allowedCidrs holds %s twice",
                                      cidr_format(&settings->allowed[i], text));
             }
         }
@@ -154,12 +154,12 @@ static int check_node_endpoint(const struct object *object, const struct node_en
     }
     if (endpoint->mesh_port == 0 || endpoint->raft_port == 0) {
         return object_refuse(object, err, ERR_INVALID,
-                             "endpoint %s: mesh_port and raft_port must be 1..65535",
+                             "endpoint %s: meshPort and raftPort must be 1..65535",
                              endpoint->host);
     }
     if (endpoint->mesh_port == endpoint->raft_port) {
         return object_refuse(object, err, ERR_INVALID,
-                             "endpoint %s: mesh_port and raft_port must differ, both are %u",
+                             "endpoint %s: meshPort and raftPort must differ, both are %u",
                              endpoint->host, endpoint->mesh_port);
     }
     return 0;
@@ -179,7 +179,7 @@ int validate_node(const struct member_node *node, struct errmsg *err)
 
     snprintf(id, sizeof id, "%" PRIu64, node->node_id);
     if (node->node_id == 0) {
-        return object_refuse(&object, err, ERR_INVALID, "node_id must be 1 or more");
+        return object_refuse(&object, err, ERR_INVALID, "id must be 1 or more");
     }
     int rc = validate_choice(&object, "role", &names_raft_role, node->role, err);
     if (rc == 0) {
@@ -201,7 +201,7 @@ int validate_node(const struct member_node *node, struct errmsg *err)
     for (size_t i = 0; rc == 0 && i < sizeof node->probe_sources / sizeof(struct addr); i++) {
         if (node->probe_sources[i].family != ADDR_NONE) {
             rc = object_refuse(&object, err, ERR_UNAVAILABLE_YET,
-                               "probe_source is not available yet: leave it out");
+                               "probeSources is not available yet: leave it out");
         }
     }
     return rc;

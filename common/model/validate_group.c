@@ -71,7 +71,7 @@ static int check_tcp(const struct object *object, const struct tcp_check *tcp, s
         rc = validate_choice(object, "check.tcp.close", &names_tcp_close, tcp->close, err);
     }
     if (rc == 0) {
-        rc = validate_choice(object, "check.tcp.on_timeout", &names_tcp_on_timeout, tcp->on_timeout,
+        rc = validate_choice(object, "check.tcp.onTimeout", &names_tcp_on_timeout, tcp->on_timeout,
                              err);
     }
     if (rc == 0 && tcp->close == TCP_CLOSE_FIN && tcp->handshake != TCP_FULL) {
@@ -191,11 +191,11 @@ static int check_check(const struct object *object, const struct server_group *g
         rc = validate_range(object, "check.interval", check->interval_ms, &probe_time, err);
     }
     if (rc == 0) {
-        rc = validate_range(object, "check.healthy_threshold", check->healthy_threshold, &threshold,
+        rc = validate_range(object, "check.healthyThreshold", check->healthy_threshold, &threshold,
                             err);
     }
     if (rc == 0) {
-        rc = validate_range(object, "check.unhealthy_threshold", check->unhealthy_threshold,
+        rc = validate_range(object, "check.unhealthyThreshold", check->unhealthy_threshold,
                             &threshold, err);
     }
     if (rc == 0) {
@@ -253,7 +253,7 @@ static int check_rule(const struct object *object, const struct verdict_rule *ru
                            "rule: down and up differ, so both must be written");
     }
     if (rc == 0) {
-        rc = validate_choice(object, "below_quorum", &names_below_quorum, rule->below_quorum, err);
+        rc = validate_choice(object, "belowQuorum", &names_below_quorum, rule->below_quorum, err);
     }
     return rc;
 }
@@ -281,7 +281,7 @@ static int check_place(const struct object *object, const struct server_group *g
     }
     if (rc == 0 && group->address_family != ADDR_NONE && group->address_family != ADDR_IPV4 &&
         group->address_family != ADDR_IPV6) {
-        rc = object_refuse(object, err, ERR_INVALID, "address_family must be ipv4 or ipv6");
+        rc = object_refuse(object, err, ERR_INVALID, "addressFamily must be ipv4 or ipv6");
     }
     return rc;
 }
@@ -296,10 +296,10 @@ static int check_forwarding(const struct object *object, const struct server_gro
                         "5-tuple` or `wrr", err);
     }
     if (rc == 0) {
-        rc = validate_choice(object, "all_bad", &names_all_bad, group->all_bad, err);
+        rc = validate_choice(object, "allBad", &names_all_bad, group->all_bad, err);
     }
     if (rc == 0) {
-        rc = validate_range(object, "fail_open_threshold", group->fail_open_percent, &percent, err);
+        rc = validate_range(object, "failOpenPercent", group->fail_open_percent, &percent, err);
     }
     if (rc == 0 && group->profile != PROFILE_GWLB && group->failover != FAILOVER_NONE) {
         rc = object_refuse(object, err, ERR_INVALID, "failover is allowed only with profile gwlb");
@@ -314,7 +314,7 @@ static int check_forwarding(const struct object *object, const struct server_gro
         rc = validate_range(object, "drain.timeout", group->drain.timeout_ms, &drain_time, err);
     }
     if (rc == 0) {
-        rc = validate_range(object, "idle_timeout", group->idle_timeout_ms, &validate_idle_timeout,
+        rc = validate_range(object, "idleTimeout", group->idle_timeout_ms, &validate_idle_timeout,
                             err);
     }
     return rc;
@@ -384,8 +384,8 @@ static const char *address_fault(const struct server_group *group, const struct 
         return "is the broadcast address";
     }
     if (group->address_family != ADDR_NONE && group->address_family != addr->family) {
-        return group->address_family == ADDR_IPV4 ? "must be an IPv4 address (address_family ipv4)"
-                                                  : "must be an IPv6 address (address_family ipv6)";
+        return group->address_family == ADDR_IPV4 ? "must be an IPv4 address (addressFamily ipv4)"
+                                                  : "must be an IPv6 address (addressFamily ipv6)";
     }
     return "";
 }
@@ -406,7 +406,7 @@ static int check_backend(const struct object *object, const struct server_group 
     }
     int rc = validate_backend_weight(group, &backend->at, backend->weight, err);
     if (rc == 0 && backend->admin_state != ADMIN_NONE) {
-        snprintf(field, sizeof field, "backend %s: admin_state", text);
+        snprintf(field, sizeof field, "backend %s: adminState", text);
         rc = validate_choice(object, field, &names_admin_state, backend->admin_state, err);
     }
     if (rc == 0) {
