@@ -168,6 +168,12 @@ int zmq_hub_start(struct zmq_hub *hub, uv_loop_t *loop)
     return uv_prepare_start(&hub->prepare, on_prepare) == 0 ? 0 : ERR_INTERNAL;
 }
 
+void zmq_hub_go_first(struct zmq_hub *hub)
+{
+    uv_prepare_stop(&hub->prepare);
+    uv_prepare_start(&hub->prepare, on_prepare);
+}
+
 void zmq_hub_stop(struct zmq_hub *hub)
 {
     for (const struct zmq_watch *watch = hub->first; watch != NULL; watch = watch->next) {

@@ -42,6 +42,8 @@ struct zmq_hub {
  * that messages come in before raft_uv fires its callbacks (raft-022.md rule 3).
  * Errors: ERR_INTERNAL. */
 int zmq_hub_start(struct zmq_hub *hub, uv_loop_t *loop);
+/* Look before all prepare handles that are there now: for a hub that had to be started earlier. */
+void zmq_hub_go_first(struct zmq_hub *hub);
 /* zmq_watch_close was called for every watch; their sockets may still be closing. The hub's memory
  * must last until the loop has run its close callbacks. */
 void zmq_hub_stop(struct zmq_hub *hub);

@@ -27,6 +27,9 @@ struct store_members {
 struct store_fsm {
     void *user;
 
+    /* Can every member of this version apply the command at all? Asked before anything else, so
+     * that a command of a newer program never gets into the log. Errors: with a sentence. */
+    int (*understands)(void *user, const uint8_t *command, size_t n_bytes, struct errmsg *err);
     /* What apply would answer now, with nothing changed. Runs on the leader before a command goes
      * into the log. Returns true when the command is refused (or known already): *ret_answer is
      * then the final answer and nothing is proposed. false: propose it, *ret_answer is untouched.
@@ -40,9 +43,11 @@ struct store_fsm {
     int (*apply)(void *user, const uint8_t *command, size_t n_bytes, uint8_t **ret_answer,
                  size_t *ret_n_bytes, struct errmsg *err);
 
-    /* The state as encoded chunks, each at most LIMIT_CHUNK_BYTES; views are valid until the next
-     * apply or restore. They are kept encoded by the state itself (raft-022.md rule 17), so this
-     * copies and does not encode. */
+    /* Back to the empty state, revision 0: before the log is read (again). */
+    void (*reset)(void *user);
+    /* The state as encoded chunks, each at most LIMIT_CHUNK_BYTES: n_chunks fixes them, a view
+     * is valid until the next call of any function here. They are kept encoded by the state
+     * itself (raft-022.md rule 17), so this copies and does not encode. */
     size_t (*n_chunks)(void *user);
     struct store_chunk (*chunk_at)(void *user, size_t index);
     /* Replace the state. On failure it is unchanged. */

@@ -77,6 +77,12 @@ struct store_options {
 
 /* --- life --- */
 
+/* Before the start, and changing nothing: is this directory one that this agent can use? For a
+ * clear end with exit code 3. Errors: ERR_CONFIG (not there, not writable, in memory, in use, of
+ * another node or key), ERR_CORRUPT, ERR_VERSION, each with a sentence. */
+int store_check(const char *data_dir, uint64_t node_id, const uint8_t *public_key,
+                struct errmsg *err);
+
 /* Start the thread. Everything that can go wrong with the directory comes later, in the status, and
  * is tried again. Errors: ERR_CONFIG (a socket that cannot be bound, an option out of range),
  * ERR_NOMEM. */
@@ -108,7 +114,7 @@ enum store_outcome {
     STORE_DISK_FULL,  /* refused early: less than free_space_min_bytes are left on this disk */
     STORE_BUSY,       /* LIMIT_PROPOSALS_QUEUED are waiting already */
     STORE_NOT_READY,  /* no store yet, or the cluster is still being made; see `message` */
-    STORE_REFUSED     /* transfer or init: see `message` */
+    STORE_REFUSED     /* transfer, init, or a command of another version: see `message` */
 };
 
 struct store_completion {
