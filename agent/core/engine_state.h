@@ -12,8 +12,8 @@
 #include "agent/core/timers.h"
 #include "agent/core/verdict.h"
 #include "agent/core/votes.h"
+#include "common/base/units.h"
 
-#define NS_PER_MS UINT64_C(1000000)
 #define NO_ROW CATALOG_NO_ROW
 #define NO_SCOPE UINT32_MAX
 

@@ -7,8 +7,8 @@
 #include "common/base/err.h"
 #include "common/base/hash.h"
 #include "common/base/limits.h"
+#include "common/base/units.h"
 
-#define NS_PER_MS UINT64_C(1000000)
 #define ADDED_WINDOW_NS (UINT64_C(1000) * NS_PER_MS)
 
 void probe_schedule_init(struct probe_schedule *schedule, uint64_t node_id)

@@ -1,0 +1,422 @@
+#include "tests/lib/world.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/catalog_builder.h"
+#include "tests/lib/world_queue.h"
+
+#define CLOCK_OFFSET_MAX_NS (UINT64_C(1000000) * WORLD_SECOND)
+#define BOOT_AHEAD_NS (UINT64_C(777) * WORLD_SECOND)
+
+void world_plan(struct world *world, uint64_t at_ns, const struct happening *happening)
+{
+    struct happening *copy = malloc(sizeof *copy);
+
+    if (copy == NULL || heap_push(&world->queue, at_ns, (uint64_t)(uintptr_t)copy) != 0) {
+        abort();
+    }
+    *copy = *happening;
+}
+
+void world_init(struct world *world, uint64_t seed, uint32_t n_nodes)
+{
+    struct command command = {0};
+
+    assert(n_nodes >= 1 && n_nodes <= WORLD_NODES);
+    memset(world, 0, sizeof *world);
+    prng_init(&world->prng, seed);
+    heap_init(&world->queue);
+    world->n_nodes = n_nodes;
+    for (uint32_t id = 1; id <= n_nodes; id++) {
+        world->nodes[id].id = id;
+        world->nodes[id].clock_offset_ns =
+            WORLD_SECOND + prng_below(&world->prng, CLOCK_OFFSET_MAX_NS);
+        engine_actions_init(&world->nodes[id].actions);
+    }
+    world->state = catalog_state_new();
+    if (world->state == NULL) {
+        abort();
+    }
+    build_init(&command, n_nodes);
+    if (world_commit(world, &command, NULL) != 0) {
+        abort();
+    }
+}
+
+static void happening_free(struct happening *happening)
+{
+    if (happening->kind == HAPPENS_MESSAGE) {
+        world_message_unref(happening->u.message);
+    }
+    free(happening);
+}
+
+void world_close(struct world *world)
+{
+    struct heap_item item;
+
+    while (heap_pop(&world->queue, &item)) {
+        happening_free((struct happening *)(uintptr_t)item.value);
+    }
+    heap_close(&world->queue);
+    for (uint32_t id = 1; id <= world->n_nodes; id++) {
+        struct world_node *node = &world->nodes[id];
+
+        if (node->is_up) {
+            world_stop(world, id);
+        }
+        engine_actions_close(&node->actions);
+        catalog_unref(node->kept_catalog);
+        free(node->kept_verdicts);
+    }
+    for (uint32_t i = 0; i < WORLD_REVISIONS; i++) {
+        catalog_unref(world->history[i]);
+    }
+    catalog_state_free(world->state);
+}
+
+/* --- backends --- */
+
+struct world_backend *world_backend(struct world *world, const struct endpoint *at)
+{
+    for (uint32_t i = 0; i < world->n_backends; i++) {
+        if (endpoint_compare(&world->backends[i].at, at) == 0) {
+            return &world->backends[i];
+        }
+    }
+    assert(world->n_backends < WORLD_BACKENDS);
+    struct world_backend *backend = &world->backends[world->n_backends++];
+    *backend = (struct world_backend){.at = *at};
+    for (uint32_t id = 1; id <= WORLD_NODES; id++) {
+        backend->truth[id] = (struct truth){.reason = REASON_OK, .response_ns = WORLD_MS};
+    }
+    return backend;
+}
+
+void world_set_truth(struct world *world, const struct endpoint *at, const struct truth *truth)
+{
+    struct world_backend *backend = world_backend(world, at);
+
+    for (uint32_t id = 1; id <= WORLD_NODES; id++) {
+        backend->truth[id] = *truth;
+    }
+    backend->script[0] = '\0';
+}
+
+static struct truth next_answer(struct world_backend *backend, uint64_t node_id)
+{
+    uint32_t at = backend->script_at[node_id];
+
+    if (at >= strlen(backend->script)) {
+        return backend->truth[node_id];
+    }
+    backend->script_at[node_id]++;
+    return backend->script[at] == 'S' ? backend->truth[node_id] : backend->script_failure;
+}
+
+/* --- the store --- */
+
+static void plan_catalog(struct world *world, struct world_node *node, uint64_t delay_ns)
+{
+    struct happening happening = {.kind = HAPPENS_CATALOG,
+                                  .node_id = node->id,
+                                  .epoch = node->epoch,
+                                  .u.revision = world->revision};
+
+    world_plan(world, world->now_ns + delay_ns, &happening);
+}
+
+int world_commit(struct world *world, struct command *command, struct errmsg *err)
+{
+    struct apply_answer answer = build_apply(world->state, command);
+
+    if (answer.err != 0) {
+        if (err != NULL) {
+            *err = answer.message;
+        }
+        return answer.err;
+    }
+    struct catalog *catalog = catalog_state_catalog(world->state);
+    world->revision = catalog_revision(catalog);
+    assert(world->revision < WORLD_REVISIONS);
+    catalog_unref(world->history[world->revision]); /* a command that changed nothing */
+    world->history[world->revision] = catalog;
+    for (uint32_t id = 1; id <= world->n_nodes; id++) {
+        struct world_node *node = &world->nodes[id];
+
+        if (node->is_up && !node->store_is_frozen) {
+            plan_catalog(world, node, prng_below(&world->prng, world->store_delay_max_ns + 1));
+        }
+    }
+    return 0;
+}
+
+void world_freeze_store(struct world *world, uint64_t node_id, bool frozen)
+{
+    struct world_node *node = &world->nodes[node_id];
+
+    node->store_is_frozen = frozen;
+    if (!frozen && node->is_up) {
+        plan_catalog(world, node, 0);
+    }
+}
+
+static void give_catalog(struct world *world, struct world_node *node, struct catalog *catalog)
+{
+    struct engine_event event = {.kind = ENGINE_CATALOG, .u.catalog = catalog};
+
+    if (catalog_revision(catalog) > node->store_revision) {
+        node->store_revision = catalog_revision(catalog);
+    }
+    world_step(world, node, &event);
+}
+
+/* --- nodes --- */
+
+uint64_t world_local_ns(const struct world *world, const struct world_node *node)
+{
+    return world->now_ns + node->clock_offset_ns;
+}
+
+static uint64_t world_time(const struct world_node *node, uint64_t local_ns)
+{
+    return local_ns - node->clock_offset_ns;
+}
+
+static void plan_wake(struct world *world, struct world_node *node, enum happening_kind kind,
+                      uint64_t local_ns, uint64_t *token)
+{
+    if (local_ns == TIMER_NEVER) {
+        return;
+    }
+    struct happening happening = {
+        .kind = (uint8_t)kind, .node_id = node->id, .epoch = node->epoch, .token = ++*token};
+
+    world_plan(world, world_time(node, local_ns), &happening);
+}
+
+static void follow_probes(struct world *world, struct world_node *node)
+{
+    for (uint32_t i = 0; i < node->actions.n_probes; i++) {
+        const struct probe_change *change = &node->actions.probes[i];
+
+        if (change->target == NULL) {
+            probe_schedule_remove(&node->schedule, change->id);
+            continue;
+        }
+        struct probe_target target = {.id = change->id, .source = change->source};
+        catalog_target_definition(change->target, &target.definition);
+        if (probe_schedule_add(&node->schedule, &target, change->is_at_start,
+                               world_local_ns(world, node)) != 0) {
+            abort();
+        }
+    }
+    if (node->actions.n_probes > 0) {
+        plan_wake(world, node, HAPPENS_PROBE_DUE, probe_schedule_next_ns(&node->schedule),
+                  &node->probe_token);
+    }
+}
+
+void world_step(struct world *world, struct world_node *node, struct engine_event *event)
+{
+    event->now_ns = world_local_ns(world, node);
+    event->boot_ns = event->now_ns + BOOT_AHEAD_NS;
+    if (world->hooks.before != NULL) {
+        world->hooks.before(world->hooks.user, world, node, event);
+    }
+    if (engine_step(node->engine, event, &node->actions) != 0) {
+        abort();
+    }
+    world->n_steps++;
+    if (world->hooks.after != NULL) {
+        world->hooks.after(world->hooks.user, world, node, event);
+    }
+    world_send_actions(world, node);
+    follow_probes(world, node);
+    plan_wake(world, node, HAPPENS_WAKE, node->actions.wake_ns, &node->wake_token);
+}
+
+static void give_kept(struct world *world, struct world_node *node)
+{
+    struct last_known_good kept = {
+        .age_ms = (world->now_ns - node->kept_ns) / WORLD_MS,
+        .verdicts = node->kept_verdicts,
+        .n_verdicts = node->n_kept_verdicts,
+    };
+    struct engine_event event = {.kind = ENGINE_LAST_KNOWN_GOOD, .u.kept = &kept};
+
+    world_step(world, node, &event);
+    if (node->kept_catalog != NULL) {
+        give_catalog(world, node, node->kept_catalog);
+    }
+}
+
+void world_start(struct world *world, uint64_t node_id, bool with_kept, uint64_t store_delay_ns)
+{
+    struct world_node *node = &world->nodes[node_id];
+    struct engine_config config = {
+        .node_id = node_id, .epoch = ++node->epoch, .seed = prng_next(&world->prng)};
+
+    assert(!node->is_up);
+    node->is_up = true;
+    node->store_revision = 0;
+    node->engine = engine_new(&config, world_local_ns(world, node));
+    if (node->engine == NULL) {
+        abort();
+    }
+    probe_schedule_init(&node->schedule, node_id);
+    if (with_kept) {
+        give_kept(world, node);
+    }
+    if (!node->store_is_frozen) {
+        plan_catalog(world, node, store_delay_ns);
+    }
+}
+
+static void write_kept(struct world *world, struct world_node *node)
+{
+    size_t n = engine_n_kept_verdicts(node->engine);
+
+    free(node->kept_verdicts);
+    node->kept_verdicts = calloc(n + 1, sizeof *node->kept_verdicts);
+    if (node->kept_verdicts == NULL) {
+        abort();
+    }
+    node->n_kept_verdicts =
+        engine_keep_verdicts(node->engine, world_local_ns(world, node), node->kept_verdicts, n);
+    catalog_unref(node->kept_catalog);
+    node->kept_catalog =
+        engine_catalog(node->engine) == NULL ? NULL : catalog_ref(engine_catalog(node->engine));
+    node->kept_ns = world->now_ns;
+}
+
+void world_stop(struct world *world, uint64_t node_id)
+{
+    struct world_node *node = &world->nodes[node_id];
+
+    assert(node->is_up);
+    write_kept(world, node);
+    engine_free(node->engine);
+    node->engine = NULL;
+    probe_schedule_close(&node->schedule);
+    node->is_up = false;
+}
+
+void world_cut(struct world *world, uint64_t from, uint64_t to, bool cut)
+{
+    world->links[from][to].is_cut = cut;
+}
+
+/* --- probes --- */
+
+static bool is_timeout(uint8_t reason)
+{
+    return reason == REASON_CONNECT_TIMEOUT || reason == REASON_RECV_RESPONSE_TIMEOUT;
+}
+
+static void start_probe(struct world *world, struct world_node *node, struct target_id id)
+{
+    const struct catalog_target *target = catalog_target_at(engine_catalog(node->engine), id.slot);
+    uint64_t now_ns = world_local_ns(world, node);
+
+    assert(target != NULL && target->id.birth == id.birth);
+    struct truth answer = next_answer(world_backend(world, &target->to), node->id);
+    uint64_t timeout_ns = target->check->timeout_ms * WORLD_MS;
+    if (!is_timeout(answer.reason) && answer.response_ns >= timeout_ns) {
+        answer.reason = REASON_RECV_RESPONSE_TIMEOUT;
+    }
+    if (is_timeout(answer.reason)) {
+        answer.response_ns = timeout_ns;
+    }
+    struct happening happening = {
+        .kind = HAPPENS_PROBE_END,
+        .node_id = node->id,
+        .epoch = node->epoch,
+        .u.result = {.id = id,
+                     .probe_class = (uint8_t)probe_reason_class(answer.reason),
+                     .reason = answer.reason,
+                     .http_status = answer.http_status,
+                     .start_ns = now_ns,
+                     .end_ns = now_ns + answer.response_ns},
+    };
+    node->n_probes++;
+    world_plan(world, world->now_ns + answer.response_ns, &happening);
+    if (world->hooks.probe_started != NULL) {
+        world->hooks.probe_started(world->hooks.user, world, node, id, &answer);
+    }
+}
+
+static void start_probes(struct world *world, struct world_node *node)
+{
+    struct target_id id;
+
+    while (probe_schedule_start(&node->schedule, world_local_ns(world, node), &id)) {
+        start_probe(world, node, id);
+    }
+    plan_wake(world, node, HAPPENS_PROBE_DUE, probe_schedule_next_ns(&node->schedule),
+              &node->probe_token);
+}
+
+static void end_probe(struct world *world, struct world_node *node,
+                      const struct probe_result *result)
+{
+    struct engine_event event = {.kind = ENGINE_PROBE_RESULT, .u.result = result};
+
+    probe_schedule_end(&node->schedule, result->id, result->end_ns);
+    world_step(world, node, &event);
+    plan_wake(world, node, HAPPENS_PROBE_DUE, probe_schedule_next_ns(&node->schedule),
+              &node->probe_token);
+}
+
+/* --- the loop --- */
+
+static void happen(struct world *world, struct happening *happening)
+{
+    struct world_node *node = &world->nodes[happening->node_id];
+    struct engine_event tick = {.kind = ENGINE_TICK};
+
+    if (!node->is_up || (happening->kind != HAPPENS_MESSAGE && happening->epoch != node->epoch)) {
+        return;
+    }
+    switch ((enum happening_kind)happening->kind) {
+    case HAPPENS_WAKE:
+        if (happening->token == node->wake_token) {
+            world_step(world, node, &tick);
+        }
+        break;
+    case HAPPENS_PROBE_DUE:
+        if (happening->token == node->probe_token) {
+            start_probes(world, node);
+        }
+        break;
+    case HAPPENS_PROBE_END:
+        end_probe(world, node, &happening->u.result);
+        break;
+    case HAPPENS_MESSAGE:
+        world_deliver(world, node, happening->u.message);
+        break;
+    case HAPPENS_CATALOG:
+        if (!node->store_is_frozen) {
+            give_catalog(world, node, world->history[happening->u.revision]);
+        }
+        break;
+    }
+}
+
+void world_run(struct world *world, uint64_t until_ns)
+{
+    struct heap_item item;
+
+    while (heap_peek(&world->queue, &item) && item.key <= until_ns) {
+        heap_pop(&world->queue, &item);
+        struct happening *happening = (struct happening *)(uintptr_t)item.value;
+
+        assert(item.key >= world->now_ns);
+        world->now_ns = item.key;
+        happen(world, happening);
+        happening_free(happening);
+    }
+    world->now_ns = until_ns;
+}

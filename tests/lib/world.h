@@ -1,0 +1,132 @@
+/* A deterministic cluster: N engines with their probe schedules on a virtual clock and a simulated
+ * network, backends with a truth, one replicated store that reaches each node when it likes. Driven
+ * by tests/scenario and tests/sim; the same seed gives the same run.
+ *
+ * World time begins at 0. Each node's own monotonic clock is ahead of it by an offset of its own,
+ * so that an age computed by another's clock shows. Memory shortage aborts: this is a test. */
+#ifndef JURY_TESTS_WORLD_H
+#define JURY_TESTS_WORLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/core/catalog_apply.h"
+#include "agent/core/engine.h"
+#include "agent/core/engine_view.h"
+#include "agent/core/probe_schedule.h"
+#include "common/base/heap.h"
+#include "common/base/prng.h"
+
+#define WORLD_NODES 7
+#define WORLD_BACKENDS 128
+#define WORLD_REVISIONS 512
+#define WORLD_SCRIPT 64
+#define WORLD_MS UINT64_C(1000000)
+#define WORLD_SECOND (1000 * WORLD_MS)
+
+/* How a backend answers one node's probes. */
+struct truth {
+    uint8_t reason; /* enum probe_reason; the timeouts take T, the others response_ns */
+    uint16_t http_status;
+    uint64_t response_ns;
+};
+
+struct world_backend {
+    struct endpoint at;
+    struct truth truth[WORLD_NODES + 1]; /* by node id; [0] unused */
+    /* Answers in turn, one letter a probe ('S' as truth says of a pass, else the failure), then the
+     * truth again. Counted for each node. */
+    char script[WORLD_SCRIPT];
+    struct truth script_failure;
+    uint32_t script_at[WORLD_NODES + 1];
+};
+
+struct world_link {
+    bool is_cut;
+    uint32_t loss_ppm;
+    uint32_t duplicate_ppm;
+    uint32_t late_ppm; /* delivered after up to a minute: a replay when it was duplicated too */
+    uint64_t delay_min_ns;
+    uint64_t delay_max_ns;
+};
+
+struct world_node {
+    uint64_t id;
+    bool is_up;
+    uint64_t epoch;
+    uint64_t clock_offset_ns;
+    struct engine *engine; /* NULL while down */
+    struct engine_actions actions;
+    struct probe_schedule schedule;
+    uint64_t wake_token;
+    uint64_t probe_token;
+    bool store_is_frozen;
+    uint64_t store_revision; /* newest that its store has given out */
+    /* Last-known-good, as written at the stop. */
+    struct catalog *kept_catalog;
+    struct kept_verdict *kept_verdicts;
+    size_t n_kept_verdicts;
+    uint64_t kept_ns;
+    uint64_t n_probes; /* started */
+};
+
+struct world;
+
+/* Called around each step of an engine; event times are the node's own. */
+struct world_hooks {
+    void *user;
+    void (*before)(void *user, struct world *world, struct world_node *node,
+                   const struct engine_event *event);
+    void (*after)(void *user, struct world *world, struct world_node *node,
+                  const struct engine_event *event);
+    void (*probe_started)(void *user, struct world *world, struct world_node *node,
+                          struct target_id id, const struct truth *truth);
+};
+
+struct world {
+    uint64_t now_ns;
+    struct prng prng;
+    uint32_t n_nodes;
+    struct world_node nodes[WORLD_NODES + 1];                  /* by id; [0] unused */
+    struct world_link links[WORLD_NODES + 1][WORLD_NODES + 1]; /* from, to */
+    struct world_backend backends[WORLD_BACKENDS];
+    uint32_t n_backends;
+    struct catalog_state *state;
+    struct catalog *history[WORLD_REVISIONS]; /* by revision; NULL where none */
+    uint64_t revision;
+    uint64_t store_delay_max_ns; /* until a node's store has a new revision */
+    struct heap queue;
+    struct world_hooks hooks;
+    uint64_t n_steps;
+    uint64_t n_messages, n_lost, n_duplicates;
+};
+
+/* n_nodes voters, all down, links without delay or loss. */
+void world_init(struct world *world, uint64_t seed, uint32_t n_nodes);
+void world_close(struct world *world);
+
+/* Run up to and including this world time. */
+void world_run(struct world *world, uint64_t until_ns);
+
+/* The backend's record; made, answering at once, when it is new. */
+struct world_backend *world_backend(struct world *world, const struct endpoint *at);
+/* All nodes see this from now on. */
+void world_set_truth(struct world *world, const struct endpoint *at, const struct truth *truth);
+
+/* Commit a command: its revision reaches each node's store within store_delay_max_ns. The command
+ * is closed. Returns the answer's err. */
+int world_commit(struct world *world, struct command *command, struct errmsg *err);
+/* The store of this node gives out nothing new until it is thawed. */
+void world_freeze_store(struct world *world, uint64_t node_id, bool frozen);
+
+/* Start with the next epoch. with_kept: from what the stop wrote down; store_delay_ns: when its
+ * store gives out its catalog. */
+void world_start(struct world *world, uint64_t node_id, bool with_kept, uint64_t store_delay_ns);
+void world_stop(struct world *world, uint64_t node_id);
+
+void world_cut(struct world *world, uint64_t from, uint64_t to, bool cut);
+uint64_t world_local_ns(const struct world *world, const struct world_node *node);
+/* One step of a node with an event of the caller's (time and boot time are filled in). */
+void world_step(struct world *world, struct world_node *node, struct engine_event *event);
+
+#endif

@@ -1,0 +1,47 @@
+/* What is to happen in a world. Private to tests/lib/world*.c. */
+#ifndef JURY_TESTS_WORLD_QUEUE_H
+#define JURY_TESTS_WORLD_QUEUE_H
+
+#include "tests/lib/world.h"
+
+enum happening_kind {
+    HAPPENS_WAKE = 1,  /* an engine's timer */
+    HAPPENS_PROBE_DUE, /* a schedule's next start */
+    HAPPENS_PROBE_END, /* result */
+    HAPPENS_MESSAGE,   /* message */
+    HAPPENS_CATALOG    /* revision */
+};
+
+/* A message is shared by all that it goes to. */
+struct world_message {
+    uint32_t n_users;
+    uint8_t kind; /* enum engine_event_kind */
+    uint64_t from;
+    union {
+        struct hello hello;
+        struct vote_chunk chunk;
+        struct vote_change change;
+        struct vote_question question;
+        struct drain_report report;
+    } u;
+};
+
+struct happening {
+    uint8_t kind; /* enum happening_kind */
+    uint64_t node_id;
+    uint64_t epoch; /* of the node when it was planned; messages are not bound to it */
+    uint64_t token;
+    union {
+        struct world_message *message;
+        struct probe_result result; /* times are the node's own */
+        uint64_t revision;
+    } u;
+};
+
+void world_plan(struct world *world, uint64_t at_ns, const struct happening *happening);
+/* Send what a step's actions say. */
+void world_send_actions(struct world *world, struct world_node *node);
+void world_deliver(struct world *world, struct world_node *node, struct world_message *message);
+void world_message_unref(struct world_message *message);
+
+#endif

@@ -1,0 +1,133 @@
+/* Runs one scenario file: scenario FILE. Exit 0 when all that it expects came true. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/str.h"
+#include "common/base/units.h"
+#include "tests/scenario/script.h"
+
+void script_fail(const struct scenario *scenario, const char *format, ...)
+{
+    va_list arguments;
+
+    fprintf(stderr, "%s:%u: ", scenario->file, scenario->line.number);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    exit(1);
+}
+
+uint64_t script_time_ns(const struct scenario *scenario, const char *text)
+{
+    struct errmsg err;
+    uint64_t ms = 0;
+
+    if (units_parse_duration_ms(text, &ms, &err) != 0) {
+        script_fail(scenario, "%s", err.text);
+    }
+    return ms * NS_PER_MS;
+}
+
+uint64_t script_number(const struct scenario *scenario, const char *text, uint64_t max)
+{
+    uint64_t value;
+
+    if (!str_parse_u64(text, max, &value)) {
+        script_fail(scenario, "\"%s\" is no number up to %llu", text, (unsigned long long)max);
+    }
+    return value;
+}
+
+struct named_group *script_find(struct scenario *scenario, const char *text,
+                                struct named_backend **ret_backend)
+{
+    const char *slash = strchr(text, '/');
+    size_t n = slash == NULL ? strlen(text) : (size_t)(slash - text);
+
+    *ret_backend = NULL;
+    for (uint32_t i = 0; i < scenario->n_groups; i++) {
+        struct named_group *group = &scenario->groups[i];
+
+        if (strlen(group->spec.name) != n || strncmp(group->spec.name, text, n) != 0) {
+            continue;
+        }
+        for (uint32_t j = 0; slash != NULL && j < group->n_backends; j++) {
+            if (strcmp(group->backends[j].name, slash + 1) == 0) {
+                *ret_backend = &group->backends[j];
+                return group;
+            }
+        }
+        if (slash == NULL) {
+            return group;
+        }
+    }
+    script_fail(scenario, "there is no \"%s\"", text);
+}
+
+const char *script_word(const struct scenario *scenario, uint32_t index)
+{
+    if (index >= scenario->line.n) {
+        script_fail(scenario, "\"%s\" needs more words", scenario->line.words[0]);
+    }
+    return scenario->line.words[index];
+}
+
+bool script_is(const struct scenario *scenario, uint32_t index, const char *text)
+{
+    return index < scenario->line.n && strcmp(scenario->line.words[index], text) == 0;
+}
+
+/* Cut a line into words, in place. */
+static void split(struct scenario *scenario, char *text)
+{
+    char *comment = strchr(text, '#');
+
+    if (comment != NULL) {
+        *comment = '\0';
+    }
+    scenario->line.n = 0;
+    for (char *word = strtok(text, " \t\r\n"); word != NULL; word = strtok(NULL, " \t\r\n")) {
+        if (scenario->line.n == SCRIPT_WORDS) {
+            script_fail(scenario, "more than %d words", SCRIPT_WORDS);
+        }
+        scenario->line.words[scenario->line.n++] = word;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static struct scenario scenario; /* too big for a stack */
+    char text[512];
+
+    if (argc != 2) {
+        fprintf(stderr, "usage: scenario FILE\n");
+        return 2;
+    }
+    scenario.file = argv[1];
+    FILE *file = fopen(argv[1], "r");
+    if (file == NULL) {
+        fprintf(stderr, "%s: %s\n", argv[1], strerror(errno));
+        return 2;
+    }
+    while (fgets(text, sizeof text, file) != NULL) {
+        scenario.line.number++;
+        split(&scenario, text);
+        if (scenario.line.n > 0) {
+            scenario.n_statements++;
+            statement_run(&scenario);
+        }
+    }
+    fclose(file);
+    if (scenario.n_expectations == 0) {
+        script_fail(&scenario, "nothing was expected");
+    }
+    printf("%s: %u statements, %u expectations held, %.3f s of world time, %llu steps\n", argv[1],
+           scenario.n_statements, scenario.n_expectations, (double)scenario.world.now_ns / 1e9,
+           (unsigned long long)scenario.world.n_steps);
+    world_close(&scenario.world);
+    return 0;
+}

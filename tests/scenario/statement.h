@@ -1,0 +1,13 @@
+/* Statements by file, and what they share. Private to this folder's .c files. */
+#ifndef JURY_TESTS_SCENARIO_STATEMENT_H
+#define JURY_TESTS_SCENARIO_STATEMENT_H
+
+#include "tests/scenario/script.h"
+
+/* statement_catalog.c */
+void statement_group(struct scenario *scenario);
+void statement_weight(struct scenario *scenario);
+void statement_admin(struct scenario *scenario);
+void statement_churn(struct scenario *scenario);
+
+#endif

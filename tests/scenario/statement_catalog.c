@@ -1,0 +1,220 @@
+/* The statements that write the catalog. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/model/names.h"
+#include "common/model/profile.h"
+#include "tests/lib/catalog_builder.h"
+#include "tests/scenario/statement.h"
+
+static void commit(struct scenario *scenario, struct command *command)
+{
+    struct errmsg err = {{0}};
+
+    if (world_commit(&scenario->world, command, &err) != 0) {
+        script_fail(scenario, "%s", err.text);
+    }
+}
+
+static void put_group(struct scenario *scenario, const struct named_group *group)
+{
+    struct command command = {.is_forced = false};
+    struct server_group spec;
+
+    if (server_group_clone(&spec, &group->spec) != 0) {
+        abort();
+    }
+    spec.n_backends = group->n_backends;
+    spec.backends = calloc(group->n_backends + 1, sizeof *spec.backends);
+    for (uint32_t i = 0; i < group->n_backends; i++) {
+        profile_backend_defaults((enum profile)spec.profile, &spec.backends[i]);
+        spec.backends[i].at = group->backends[i].at;
+        spec.backends[i].weight = group->backends[i].weight;
+    }
+    server_group_sort_backends(&spec);
+    build_put_group(&command, &spec);
+    server_group_close(&spec);
+    commit(scenario, &command);
+}
+
+static struct named_group *make_group(struct scenario *scenario, const char *name)
+{
+    for (uint32_t i = 0; i < scenario->n_groups; i++) {
+        if (strcmp(scenario->groups[i].spec.name, name) == 0) {
+            return &scenario->groups[i];
+        }
+    }
+    if (scenario->n_groups == SCRIPT_GROUPS) {
+        script_fail(scenario, "more than %d groups", SCRIPT_GROUPS);
+    }
+    struct named_group *group = &scenario->groups[scenario->n_groups++];
+    profile_group_defaults(PROFILE_NLB, PROTOCOL_TCP, &group->spec);
+    snprintf(group->spec.name, sizeof group->spec.name, "%s", name);
+    return group;
+}
+
+static void parse_column(struct scenario *scenario, const char *text, struct rule_column *column)
+{
+    struct errmsg err;
+    char spaced[32];
+
+    snprintf(spaced, sizeof spaced, "%s", text); /* at-least:2, percent:82 */
+    if (strchr(spaced, ':') != NULL) {
+        *strchr(spaced, ':') = ' ';
+    }
+    if (rule_column_parse(spaced, column, &err) != 0) {
+        script_fail(scenario, "%s", err.text);
+    }
+}
+
+static void set_rule(struct scenario *scenario, struct verdict_rule *rule, const char *key,
+                     const char *value)
+{
+    if (strcmp(key, "rule") == 0) {
+        parse_column(scenario, value, &rule->down);
+        rule->up = rule->down;
+        rule->is_split = false;
+    } else if (strcmp(key, "down") == 0) {
+        parse_column(scenario, value, &rule->down);
+        rule->is_split = true;
+    } else {
+        parse_column(scenario, value, &rule->up);
+        rule->is_split = true;
+    }
+}
+
+static uint32_t milliseconds(struct scenario *scenario, const char *value)
+{
+    return (uint32_t)(script_time_ns(scenario, value) / WORLD_MS);
+}
+
+static void set_field(struct scenario *scenario, struct server_group *spec, const char *key,
+                      const char *value)
+{
+    if (strcmp(key, "rule") == 0 || strcmp(key, "down") == 0 || strcmp(key, "up") == 0) {
+        set_rule(scenario, &spec->rule, key, value);
+    } else if (strcmp(key, "below-quorum") == 0) {
+        spec->rule.below_quorum = (uint8_t)names_value(&names_below_quorum, value);
+    } else if (strcmp(key, "timeout") == 0) {
+        spec->check.timeout_ms = milliseconds(scenario, value);
+    } else if (strcmp(key, "interval") == 0) {
+        spec->check.interval_ms = milliseconds(scenario, value);
+    } else if (strcmp(key, "healthy") == 0) {
+        spec->check.healthy_threshold = (uint8_t)script_number(scenario, value, 10);
+    } else if (strcmp(key, "unhealthy") == 0) {
+        spec->check.unhealthy_threshold = (uint8_t)script_number(scenario, value, 10);
+    } else if (strcmp(key, "all-bad") == 0) {
+        spec->all_bad = (uint8_t)names_value(&names_all_bad, value);
+    } else if (strcmp(key, "fail-open-threshold") == 0) {
+        spec->fail_open_percent = (uint8_t)script_number(scenario, value, 100);
+    } else if (strcmp(key, "checks") == 0) {
+        spec->check.is_enabled = strcmp(value, "on") == 0;
+    } else if (strcmp(key, "check") == 0) {
+        struct health_check old = spec->check;
+
+        profile_check_defaults(PROFILE_NLB, PROTOCOL_TCP,
+                               (enum check_type)names_value(&names_check_type, value),
+                               &spec->check);
+        spec->check.timeout_ms = old.timeout_ms;
+        spec->check.interval_ms = old.interval_ms;
+        spec->check.healthy_threshold = old.healthy_threshold;
+        spec->check.unhealthy_threshold = old.unhealthy_threshold;
+    } else if (strcmp(key, "label") == 0) {
+        spec->n_labels = 1;
+        snprintf(spec->labels[0].key, sizeof spec->labels[0].key, "note");
+        snprintf(spec->labels[0].value, sizeof spec->labels[0].value, "%s", value);
+    } else {
+        script_fail(scenario, "group: \"%s\"?", key);
+    }
+}
+
+/* group NAME key=value ... b1=10.0.0.1:80 b2=... ; backends that are not named are removed when any
+ * is named. */
+void statement_group(struct scenario *scenario)
+{
+    struct named_group *group = make_group(scenario, script_word(scenario, 1));
+    bool has_backends = false;
+
+    for (uint32_t i = 2; i < scenario->line.n; i++) {
+        char *key = scenario->line.words[i];
+        char *value = strchr(key, '=');
+
+        if (value == NULL) {
+            script_fail(scenario, "group: \"%s\" is no key=value", key);
+        }
+        *value++ = '\0';
+        if (key[0] != 'b' || key[1] < '0' || key[1] > '9') {
+            set_field(scenario, &group->spec, key, value);
+            continue;
+        }
+        if (!has_backends) {
+            group->n_backends = 0;
+            has_backends = true;
+        }
+        if (group->n_backends == SCRIPT_BACKENDS) {
+            script_fail(scenario, "more than %d backends", SCRIPT_BACKENDS);
+        }
+        struct named_backend *backend = &group->backends[group->n_backends++];
+        snprintf(backend->name, sizeof backend->name, "%s", key);
+        backend->at = build_endpoint(value);
+        backend->weight = 100;
+    }
+    put_group(scenario, group);
+}
+
+void statement_weight(struct scenario *scenario)
+{
+    struct named_backend *backend;
+    struct named_group *group = script_find(scenario, script_word(scenario, 1), &backend);
+
+    if (backend == NULL) {
+        script_fail(scenario, "weight of which backend?");
+    }
+    backend->weight = (uint8_t)script_number(scenario, script_word(scenario, 2), 100);
+    put_group(scenario, group);
+}
+
+void statement_admin(struct scenario *scenario)
+{
+    struct command command = {0};
+    struct named_backend *backend;
+    struct named_group *group = script_find(scenario, script_word(scenario, 1), &backend);
+    char text[ENDPOINT_TEXT_BYTES];
+
+    if (backend == NULL) {
+        script_fail(scenario, "admin state of which backend?");
+    }
+    build_admin(&command, group->spec.name, endpoint_format(&backend->at, text),
+                (enum admin_state)names_value(&names_admin_state, script_word(scenario, 2)));
+    commit(scenario, &command);
+}
+
+/* churn each TIME for TIME: a group of its own gets and loses one backend in turn, so that each
+ * revision makes or frees a target; the world runs meanwhile. */
+void statement_churn(struct scenario *scenario)
+{
+    uint64_t each_ns = script_time_ns(scenario, script_word(scenario, 2));
+    uint64_t end_ns = scenario->world.now_ns + script_time_ns(scenario, script_word(scenario, 4));
+    unsigned n = 0;
+
+    while (scenario->world.now_ns < end_ns) {
+        struct command command = {0};
+
+        if (n++ % 2 == 0) {
+            build_put(&command, "churn", "10.99.0.1:80");
+        } else {
+            build_delete_group(&command, "churn");
+        }
+        commit(scenario, &command);
+        if (n % 2 == 0) {
+            struct catalog *catalog = catalog_state_catalog(scenario->world.state);
+
+            command = (struct command){0};
+            build_purge(&command, catalog, "churn", "10.99.0.1:80");
+            catalog_unref(catalog);
+            commit(scenario, &command);
+        }
+        world_run(&scenario->world, scenario->world.now_ns + each_ns);
+    }
+}
