@@ -103,8 +103,8 @@ static int refuse_backends(struct plan *plan, const struct damage *damage)
     char others[64] = "";
 
     if (damage->n_hit > 1) {
-        snprintf(others, sizeof others, " and more than half of %" PRIu32 " other groups",
-                 damage->n_hit - 1);
+        snprintf(others, sizeof others, " and more than half of %" PRIu32 " other group%s",
+                 damage->n_hit - 1, damage->n_hit == 2 ? "" : "s");
     }
     return plan_refuse(plan, ERR_FORCE,
                        "the change takes %" PRIu32 " of %" PRIu32

@@ -1,0 +1,669 @@
+/* What commands do to the catalog: life of groups, backends, listeners, nodes and keys. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/lib/catalog_builder.h"
+
+static const struct catalog_group *group_of(struct catalog *catalog, const char *name)
+{
+    const struct catalog_group *group = catalog_group_find(catalog, name);
+
+    assert_non_null(group);
+    return group;
+}
+
+static const struct catalog_backend *backend_of(struct catalog *catalog, const char *group,
+                                                const char *at)
+{
+    struct endpoint endpoint = build_endpoint(at);
+    const struct catalog_backend *backend =
+        catalog_backend_find(group_of(catalog, group), &endpoint);
+
+    assert_non_null(backend);
+    return backend;
+}
+
+/* A copy that may be looked at after the catalog has gone. */
+static struct catalog_backend look(struct catalog_state *state, const char *group, const char *at)
+{
+    struct catalog *catalog = catalog_state_catalog(state);
+    struct catalog_backend backend = *backend_of(catalog, group, at);
+
+    catalog_unref(catalog);
+    return backend;
+}
+
+static bool is_there(struct catalog_state *state, const char *group)
+{
+    struct catalog *catalog = catalog_state_catalog(state);
+    bool found = catalog_group_find(catalog, group) != NULL;
+
+    catalog_unref(catalog);
+    return found;
+}
+
+static void put(struct catalog_state *state, const char *name, const char *endpoints)
+{
+    struct command command = {0};
+
+    build_put(&command, name, endpoints);
+    build_commit(state, &command);
+}
+
+static void admin(struct catalog_state *state, const char *group, const char *at,
+                  enum admin_state admin_state)
+{
+    struct command command = {0};
+
+    build_admin(&command, group, at, admin_state);
+    build_commit(state, &command);
+}
+
+static void purge(struct catalog_state *state, const char *group, const char *at)
+{
+    struct catalog *catalog = catalog_state_catalog(state);
+    struct command command = {0};
+
+    build_purge(&command, catalog, group, at);
+    build_commit(state, &command);
+    catalog_unref(catalog);
+}
+
+/* --- the cluster --- */
+
+static void an_empty_catalog_has_revision_0_and_waits_for_init(void **unused)
+{
+    struct catalog_state *state = catalog_state_new();
+    struct catalog *catalog = catalog_state_catalog(state);
+    struct command command = {0};
+
+    (void)unused;
+    assert_int_equal(catalog_revision(catalog), 0);
+    assert_int_equal(catalog_n_groups(catalog) + catalog_n_nodes(catalog), 0);
+    assert_int_equal(catalog_settings(catalog)->vote_interval_ms, 1000);
+    catalog_unref(catalog);
+    build_put(&command, "web", "");
+    assert_int_equal(build_apply(state, &command).err, ERR_NOTREADY);
+    catalog_state_free(state);
+}
+
+static void init_makes_the_cluster(void **unused)
+{
+    struct catalog_state *state = build_state(3);
+    struct catalog *catalog = catalog_state_catalog(state);
+
+    (void)unused;
+    assert_int_equal(catalog_revision(catalog), 1);
+    assert_int_equal(catalog_wall_ms(catalog), 1000);
+    assert_memory_equal(catalog_cluster_id(catalog).bytes, "0123456789abcdef", 16);
+    assert_int_equal(catalog_n_nodes(catalog), 3);
+    assert_int_equal(catalog_n_observers(catalog), 3);
+    assert_int_equal(catalog_node_find(catalog, 2)->spec.role, ROLE_VOTER);
+    assert_int_equal(catalog_node_find(catalog, 2)->added_revision, 1);
+    assert_int_equal(catalog_key_find(catalog, "root")->spec.role, KEY_ROLE_ADMIN);
+    catalog_unref(catalog);
+    catalog_state_free(state);
+}
+
+static void wall_time_never_goes_back(void **unused)
+{
+    static const struct {
+        int64_t command_ms, catalog_ms;
+    } rows[] = {
+        {5000, 5000}, {3600000, 3600000}, {1000, 3600000}, {-5, 3600000}, {3600001, 3600001}};
+    struct catalog_state *state = build_state(1);
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct command command = {.wall_ms = rows[i].command_ms};
+
+        build_put(&command, "web", "");
+        build_commit(state, &command);
+        struct catalog *catalog = catalog_state_catalog(state);
+        assert_int_equal(catalog_wall_ms(catalog), rows[i].catalog_ms);
+        catalog_unref(catalog);
+    }
+    catalog_state_free(state);
+}
+
+static void a_held_catalog_does_not_change(void **unused)
+{
+    struct catalog_state *state = build_state(3);
+    struct catalog *old;
+    struct hash128 hash;
+
+    (void)unused;
+    put(state, "web", "10.0.0.1:80");
+    old = catalog_state_catalog(state);
+    hash = catalog_state_hash(old);
+    put(state, "web", "10.0.0.1:80 10.0.0.2:80");
+    put(state, "api", "10.0.0.9:80");
+    assert_int_equal(catalog_revision(old), 2);
+    assert_int_equal(catalog_n_groups(old), 1);
+    assert_int_equal(group_of(old, "web")->n_backends, 1);
+    assert_int_equal(catalog_n_slots(old), 1);
+    struct hash128 still = catalog_state_hash(old);
+    assert_memory_equal(&hash, &still, sizeof hash);
+    catalog_state_free(state);
+    assert_string_equal(catalog_group_at(old, 0)->spec.name, "web");
+    catalog_unref(old);
+}
+
+/* --- groups and backends --- */
+
+static void a_new_group_gets_ids_rows_and_targets(void **unused)
+{
+    struct catalog *catalog = build_catalog(3, "web", "10.0.0.2:80 10.0.0.1:80");
+    const struct catalog_group *web = group_of(catalog, "web");
+
+    (void)unused;
+    assert_int_equal(catalog_revision(catalog), 2);
+    assert_int_equal(web->changed_revision, 2);
+    assert_int_equal(web->row.row, 0);
+    assert_int_equal(web->row.birth, 2);
+    assert_int_equal(web->n_backends, 2);
+    assert_null(web->spec.backends);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(web->backends[i].row.row, 1 + i);
+        assert_int_equal(web->backends[i].id, 1 + i);
+        assert_int_equal(web->backends[i].target.slot, i);
+        assert_int_equal(web->backends[i].target.birth, 2);
+        assert_int_equal(web->backends[i].life, LIFE_AVAILABLE);
+        assert_int_equal(web->backends[i].spec.admin_state, ADMIN_ENABLED);
+        assert_int_equal(web->backends[i].drain_revision, 0);
+    }
+    assert_int_equal(catalog_n_rows(catalog), 3);
+    assert_int_equal(catalog_n_slots(catalog), 2);
+    catalog_unref(catalog);
+}
+
+static void the_same_document_twice_changes_nothing(void **unused)
+{
+    struct catalog_state *state = build_state(3);
+    struct catalog *before;
+    struct catalog *after;
+
+    (void)unused;
+    put(state, "web", "10.0.0.1:80 10.0.0.2:80");
+    before = catalog_state_catalog(state);
+    put(state, "web", "10.0.0.1:80 10.0.0.2:80");
+    after = catalog_state_catalog(state);
+    assert_int_equal(catalog_revision(after), 3);
+    assert_ptr_equal(group_of(before, "web"), group_of(after, "web"));
+    catalog_unref(before);
+    catalog_unref(after);
+    catalog_state_free(state);
+}
+
+static void a_removed_backend_stays_until_its_purge(void **unused)
+{
+    struct catalog_state *state = build_state(3);
+    struct catalog_backend before;
+    struct catalog_backend removed;
+    struct catalog *catalog;
+
+    (void)unused;
+    put(state, "web", "10.0.0.1:80 10.0.0.2:80");
+    before = look(state, "web", "10.0.0.2:80");
+    put(state, "web", "10.0.0.1:80");
+    removed = look(state, "web", "10.0.0.2:80");
+    assert_int_equal(removed.life, LIFE_REMOVING);
+    assert_int_equal(removed.drain_revision, 3);
+    assert_int_equal(removed.drain_timeout_ms, 300000);
+    assert_int_equal(removed.row.row, before.row.row);
+    assert_int_equal(removed.target.slot, before.target.slot);
+    purge(state, "web", "10.0.0.2:80");
+    catalog = catalog_state_catalog(state);
+    assert_int_equal(group_of(catalog, "web")->n_backends, 1);
+    assert_int_equal(group_of(catalog, "web")->changed_revision, 3); /* a purge does not count */
+    assert_int_equal(catalog_n_slots(catalog), 1);
+    assert_int_equal(catalog_n_rows(catalog), 2);
+    catalog_unref(catalog);
+    catalog_state_free(state);
+}
+
+static void a_backend_added_again_while_removing_is_the_same_one(void **unused)
+{
+    struct catalog_state *state = build_state(3);
+    struct catalog_backend before;
+    struct catalog_backend again;
+
+    (void)unused;
+    put(state, "web", "10.0.0.1:80 10.0.0.2:80");
+    before = look(state, "web", "10.0.0.2:80");
+    put(state, "web", "10.0.0.1:80");
+    put(state, "web", "10.0.0.1:80 10.0.0.2:80");
+    again = look(state, "web", "10.0.0.2:80");
+    assert_int_equal(again.life, LIFE_AVAILABLE);
+    assert_int_equal(again.drain_revision, 0);
+    assert_int_equal(again.id, before.id);
+    assert_int_equal(again.row.row, before.row.row);
+    assert_int_equal(again.row.birth, before.row.birth);
+    assert_int_equal(again.target.slot, before.target.slot);
+    assert_int_equal(again.target.birth, before.target.birth);
+    catalog_state_free(state);
+}
+
+/* The leader judged a removal that is no longer the running one. */
+static void a_late_purge_does_nothing(void **unused)
+{
+    struct catalog_state *state = build_state(3);
+    struct command early = {0};
+    struct catalog *catalog;
+
+    (void)unused;
+    put(state, "web", "10.0.0.1:80 10.0.0.2:80");
+    put(state, "web", "10.0.0.1:80");
+    catalog = catalog_state_catalog(state);
+    build_purge(&early, catalog, "web", "10.0.0.2:80");
+    catalog_unref(catalog);
+    put(state, "web", "10.0.0.1:80 10.0.0.2:80");
+
+    struct apply_answer answer;
+    catalog_apply(state, &early, &answer);
+    assert_int_equal(answer.err, 0);
+    assert_int_equal(look(state, "web", "10.0.0.2:80").life, LIFE_AVAILABLE);
+    put(state, "web", "10.0.0.1:80");
+    catalog_apply(state, &early, &answer);
+    assert_int_equal(answer.err, 0);
+    assert_int_equal(look(state, "web", "10.0.0.2:80").life, LIFE_REMOVING);
+    command_close(&early);
+    purge(state, "web", "10.0.0.9:80");
+    purge(state, "none", "10.0.0.9:80");
+    catalog_state_free(state);
+}
+
+static void a_deleted_group_goes_with_its_last_purge(void **unused)
+{
+    struct catalog_state *state = build_state(3);
+    struct command command = {0};
+    struct catalog *catalog;
+
+    (void)unused;
+    put(state, "other", "10.0.0.9:80");
+    put(state, "web", "10.0.0.1:80 10.0.0.2:80");
+    build_delete_group(&command, "web");
+    build_commit(state, &command);
+    catalog = catalog_state_catalog(state);
+    assert_true(group_of(catalog, "web")->is_deleted);
+    assert_int_equal(backend_of(catalog, "web", "10.0.0.1:80")->life, LIFE_REMOVING);
+    assert_int_equal(catalog_n_rows(catalog), 5);
+    catalog_unref(catalog);
+    purge(state, "web", "10.0.0.1:80");
+    assert_true(is_there(state, "web"));
+    purge(state, "web", "10.0.0.2:80");
+    assert_false(is_there(state, "web"));
+    catalog = catalog_state_catalog(state);
+    assert_int_equal(catalog_n_rows(catalog), 2);
+    catalog_unref(catalog);
+    catalog_state_free(state);
+}
+
+static void a_group_without_backends_goes_at_once(void **unused)
+{
+    struct catalog_state *state = build_state(3);
+    struct command command = {0};
+
+    (void)unused;
+    put(state, "other", "");
+    put(state, "web", "");
+    build_delete_group(&command, "web");
+    build_commit(state, &command);
+    assert_false(is_there(state, "web"));
+    catalog_state_free(state);
+}
+
+static void a_deleted_group_that_is_put_again_lives_on(void **unused)
+{
+    struct catalog_state *state = build_state(3);
+    struct command command = {0};
+    struct catalog *before;
+    struct catalog *after;
+
+    (void)unused;
+    put(state, "other", "10.0.0.9:80");
+    put(state, "web", "10.0.0.1:80 10.0.0.2:80");
+    before = catalog_state_catalog(state);
+    build_delete_group(&command, "web");
+    build_commit(state, &command);
+    build_put(&command, "web", "10.0.0.1:80")->has_expected_revision = true; /* must not exist */
+    build_commit(state, &command);
+    after = catalog_state_catalog(state);
+    assert_false(group_of(after, "web")->is_deleted);
+    assert_int_equal(group_of(after, "web")->id, group_of(before, "web")->id);
+    assert_int_equal(group_of(after, "web")->row.row, group_of(before, "web")->row.row);
+    assert_int_equal(backend_of(after, "web", "10.0.0.1:80")->life, LIFE_AVAILABLE);
+    assert_int_equal(backend_of(after, "web", "10.0.0.2:80")->life, LIFE_REMOVING);
+    catalog_unref(before);
+    catalog_unref(after);
+    catalog_state_free(state);
+}
+
+/* --- admin states --- */
+
+static void a_drain_keeps_its_start_when_repeated(void **unused)
+{
+    struct catalog_state *state = build_state(3);
+
+    (void)unused;
+    put(state, "web", "10.0.0.1:80 10.0.0.2:80");
+    admin(state, "web", "10.0.0.1:80", ADMIN_DRAINING);
+    assert_int_equal(look(state, "web", "10.0.0.1:80").drain_revision, 3);
+    assert_int_equal(look(state, "web", "10.0.0.1:80").drain_timeout_ms, 300000);
+    admin(state, "web", "10.0.0.1:80", ADMIN_DRAINING);
+    assert_int_equal(look(state, "web", "10.0.0.1:80").drain_revision, 3);
+    admin(state, "web", "10.0.0.1:80", ADMIN_ENABLED);
+    assert_int_equal(look(state, "web", "10.0.0.1:80").drain_revision, 0);
+    assert_int_equal(look(state, "web", "10.0.0.1:80").drain_timeout_ms, 0);
+    admin(state, "web", "10.0.0.1:80", ADMIN_DRAINING);
+    assert_int_equal(look(state, "web", "10.0.0.1:80").drain_revision, 6);
+    catalog_state_free(state);
+}
+
+static void a_drain_timeout_is_given_once(void **unused)
+{
+    struct catalog_state *state = build_state(3);
+    struct command command = {0};
+    struct backend_update *update;
+
+    (void)unused;
+    put(state, "web", "10.0.0.1:80 10.0.0.2:80");
+    update = build_admin(&command, "web", "10.0.0.1:80", ADMIN_DRAINING)->u.backend;
+    update->has_drain_timeout = true;
+    update->drain_timeout_ms = 30000;
+    build_commit(state, &command);
+    assert_int_equal(look(state, "web", "10.0.0.1:80").drain_timeout_ms, 30000);
+
+    update = build_admin(&command, "web", "10.0.0.1:80", ADMIN_DRAINING)->u.backend;
+    update->has_drain_timeout = true;
+    update->drain_timeout_ms = 60000;
+    struct apply_answer answer = build_apply(state, &command);
+    assert_int_equal(answer.err, ERR_EXISTS);
+    assert_string_equal(answer.message.text,
+                        "backend 10.0.0.1:80 of server group \"web\" drains already, with a "
+                        "timeout of 30s since revision 3: cancel that drain first");
+    catalog_state_free(state);
+}
+
+static void maintenance_is_not_probed(void **unused)
+{
+    struct catalog_state *state = build_state(3);
+    struct catalog_backend backend;
+
+    (void)unused;
+    put(state, "web", "10.0.0.1:80 10.0.0.2:80");
+    admin(state, "web", "10.0.0.1:80", ADMIN_MAINTENANCE);
+    backend = look(state, "web", "10.0.0.1:80");
+    assert_int_equal(backend.target.slot, CATALOG_NO_SLOT);
+    assert_int_equal(backend.drain_revision, 0);
+    admin(state, "web", "10.0.0.1:80", ADMIN_ENABLED);
+    backend = look(state, "web", "10.0.0.1:80");
+    assert_int_equal(backend.target.slot, 0);
+    assert_int_equal(backend.target.birth, 4); /* another target: its opinions begin anew */
+    catalog_state_free(state);
+}
+
+static void weight_0_draining_and_removing_are_probed(void **unused)
+{
+    struct catalog_state *state = build_state(3);
+    struct command command = {0};
+
+    (void)unused;
+    put(state, "web", "10.0.0.1:80 10.0.0.2:80 10.0.0.3:80 10.0.0.4:80");
+    build_weight(&command, "web", "10.0.0.1:80", 0); /* A25 */
+    build_commit(state, &command);
+    admin(state, "web", "10.0.0.2:80", ADMIN_DRAINING);
+    put(state, "web", "10.0.0.1:80 10.0.0.2:80 10.0.0.4:80");
+    assert_int_equal(look(state, "web", "10.0.0.1:80").target.slot, 0);
+    assert_int_equal(look(state, "web", "10.0.0.2:80").target.slot, 1);
+    assert_int_equal(look(state, "web", "10.0.0.3:80").target.slot, 2);
+    catalog_state_free(state);
+}
+
+static void a_document_that_does_not_say_keeps_the_operators_word(void **unused)
+{
+    struct catalog_state *state = build_state(3);
+    struct server_group group;
+    struct command command = {0};
+
+    (void)unused;
+    put(state, "web", "10.0.0.1:80 10.0.0.2:80");
+    admin(state, "web", "10.0.0.1:80", ADMIN_DRAINING);
+    put(state, "web", "10.0.0.1:80 10.0.0.2:80 10.0.0.3:80");
+    assert_int_equal(look(state, "web", "10.0.0.1:80").spec.admin_state, ADMIN_DRAINING);
+    assert_int_equal(look(state, "web", "10.0.0.1:80").drain_revision, 3);
+    build_group(&group, "web", "10.0.0.1:80 10.0.0.2:80 10.0.0.3:80");
+    group.backends[0].admin_state = ADMIN_ENABLED;
+    group.backends[1].admin_state = ADMIN_DRAINING;
+    build_put_group(&command, &group);
+    server_group_close(&group);
+    build_commit(state, &command);
+    assert_int_equal(look(state, "web", "10.0.0.1:80").spec.admin_state, ADMIN_ENABLED);
+    assert_int_equal(look(state, "web", "10.0.0.1:80").drain_revision, 0);
+    assert_int_equal(look(state, "web", "10.0.0.2:80").drain_revision, 5);
+    catalog_state_free(state);
+}
+
+/* --- expected revisions and retries --- */
+
+static struct apply_answer put_expecting(struct catalog_state *state, const char *name,
+                                         const char *endpoints, uint64_t expected)
+{
+    struct command command = {0};
+    struct change *change = build_put(&command, name, endpoints);
+
+    change->has_expected_revision = true;
+    change->expected_revision = expected;
+    return build_apply(state, &command);
+}
+
+static void expected_revisions_are_of_the_object(void **unused)
+{
+    struct catalog_state *state = build_state(3);
+    struct apply_answer answer;
+
+    (void)unused;
+    put(state, "web", "10.0.0.1:80");                                                   /* 2 */
+    put(state, "api", "10.0.0.2:80");                                                   /* 3 */
+    assert_int_equal(put_expecting(state, "web", "10.0.0.1:80 10.0.0.3:80", 2).err, 0); /* 4 */
+    answer = put_expecting(state, "web", "10.0.0.1:80", 2);
+    assert_int_equal(answer.err, ERR_CONFLICT);
+    assert_int_equal(answer.revision, 4);
+    assert_string_equal(answer.message.text, "server group \"web\" last changed at revision 4, "
+                                             "expected 2: read it again");
+    answer = put_expecting(state, "web", "", 0);
+    assert_string_equal(answer.message.text, "server group \"web\" exists already, last changed at "
+                                             "revision 4, expected none");
+    answer = put_expecting(state, "new", "", 7);
+    assert_string_equal(answer.message.text,
+                        "server group \"new\" does not exist, expected it at revision 7");
+    assert_int_equal(put_expecting(state, "new", "", 0).err, 0);
+    /* A backend's change is its group's change too. */
+    admin(state, "api", "10.0.0.2:80", ADMIN_DRAINING);
+    assert_int_equal(put_expecting(state, "api", "10.0.0.2:80", 3).err, ERR_CONFLICT);
+    assert_int_equal(put_expecting(state, "api", "10.0.0.2:80", 6).err, 0);
+    catalog_state_free(state);
+}
+
+static struct apply_answer put_with_id(struct catalog_state *state, uint32_t id, const char *group,
+                                       const char *endpoints)
+{
+    struct command command = {0};
+
+    memcpy(command.request_id.bytes, &id, sizeof id);
+    command.request_id.bytes[15] = 1;
+    build_put(&command, group, endpoints);
+    return build_apply(state, &command);
+}
+
+static void a_retry_gets_the_answer_of_the_first_try(void **unused)
+{
+    struct catalog_state *state = build_state(3);
+    struct apply_answer first;
+    struct apply_answer again;
+
+    (void)unused;
+    first = put_with_id(state, 1, "web", "10.0.0.1:80");
+    put(state, "web", "10.0.0.1:80 10.0.0.2:80");
+    again = put_with_id(state, 1, "web", "10.0.0.1:80");
+    assert_true(again.is_repeat);
+    assert_int_equal(again.err, 0);
+    assert_int_equal(again.revision, first.revision);
+    assert_int_equal(look(state, "web", "10.0.0.2:80").life, LIFE_AVAILABLE);
+    /* A refusal is kept like a success. */
+    first = put_with_id(state, 2, "web", "192.0.2.1:80");
+    assert_int_equal(first.err, ERR_INVALID);
+    again = put_with_id(state, 2, "web", "10.0.0.1:80");
+    assert_true(again.is_repeat);
+    assert_int_equal(again.err, ERR_INVALID);
+    assert_string_equal(again.message.text, first.message.text);
+    catalog_state_free(state);
+}
+
+static void the_last_4096_answers_are_kept(void **unused)
+{
+    struct catalog_state *state = build_state(3);
+
+    (void)unused;
+    for (uint32_t id = 1; id <= LIMIT_REQUEST_IDS; id++) {
+        assert_false(put_with_id(state, id, "web", "").is_repeat);
+    }
+    assert_true(put_with_id(state, 1, "web", "").is_repeat);
+    assert_false(put_with_id(state, LIMIT_REQUEST_IDS + 1, "web", "").is_repeat);
+    assert_false(put_with_id(state, 1, "web", "").is_repeat); /* pushed out; now 2 is, too */
+    assert_true(put_with_id(state, 3, "web", "").is_repeat);
+    assert_false(put_with_id(state, 2, "web", "").is_repeat);
+    catalog_state_free(state);
+}
+
+/* --- listeners, nodes, keys --- */
+
+static void listeners_follow_their_group_by_id(void **unused)
+{
+    struct catalog_state *state = build_state(3);
+    struct command command = {0};
+    struct catalog *catalog;
+
+    (void)unused;
+    /* In one command the listener may come before its group. */
+    build_listener(&command, "front", "192.0.2.1:80", "web");
+    build_put(&command, "web", "10.0.0.1:80");
+    build_commit(state, &command);
+    catalog = catalog_state_catalog(state);
+    assert_int_equal(catalog_n_listeners(catalog), 1);
+    assert_int_equal(catalog_listener_find(catalog, "front")->group_id,
+                     group_of(catalog, "web")->id);
+    assert_int_equal(catalog_listener_at(catalog, 0)->changed_revision, 2);
+    catalog_unref(catalog);
+    build_delete_listener(&command, "front");
+    build_commit(state, &command);
+    catalog = catalog_state_catalog(state);
+    assert_int_equal(catalog_n_listeners(catalog), 0);
+    catalog_unref(catalog);
+    catalog_state_free(state);
+}
+
+static void two_listeners_may_swap_places_in_one_command(void **unused)
+{
+    struct catalog_state *state = build_state(3);
+    struct command command = {0};
+
+    (void)unused;
+    build_put(&command, "web", "10.0.0.1:80");
+    build_listener(&command, "aa", "192.0.2.1:80", "web");
+    build_listener(&command, "bb", "192.0.2.2:80", "web");
+    build_commit(state, &command);
+    build_listener(&command, "aa", "192.0.2.2:80", "web");
+    build_listener(&command, "bb", "192.0.2.1:80", "web");
+    build_commit(state, &command);
+    build_delete_listener(&command, "aa");
+    build_listener(&command, "cc", "192.0.2.2:80", "web");
+    build_commit(state, &command);
+    catalog_state_free(state);
+}
+
+static void nodes_come_and_go(void **unused)
+{
+    struct catalog_state *state = build_state(3);
+    struct command command = {0};
+    struct catalog *catalog;
+
+    (void)unused;
+    build_node(&command, 9, ROLE_STANDBY);
+    build_node(&command, 5, ROLE_SPARE);
+    build_commit(state, &command);
+    catalog = catalog_state_catalog(state);
+    assert_int_equal(catalog_n_nodes(catalog), 5);
+    assert_int_equal(catalog_n_observers(catalog), 4);
+    assert_int_equal(catalog_node_at(catalog, 3)->spec.node_id, 5);
+    assert_int_equal(catalog_node_find(catalog, 9)->added_revision, 2);
+    catalog_unref(catalog);
+    build_delete_node(&command, 1);
+    build_node(&command, 9, ROLE_VOTER);
+    build_commit(state, &command);
+    catalog = catalog_state_catalog(state);
+    assert_null(catalog_node_find(catalog, 1));
+    assert_int_equal(catalog_node_find(catalog, 9)->added_revision, 2);
+    assert_int_equal(catalog_node_find(catalog, 9)->changed_revision, 3);
+    catalog_unref(catalog);
+    catalog_state_free(state);
+}
+
+static void keys_come_and_go(void **unused)
+{
+    struct catalog_state *state = build_state(3);
+    struct command command = {0};
+    struct catalog *catalog;
+
+    (void)unused;
+    build_key(&command, "zoe", KEY_ROLE_VIEWER, 7);
+    build_key(&command, "ann", KEY_ROLE_OPERATOR, 8);
+    build_commit(state, &command);
+    build_delete_key(&command, "root");
+    build_commit(state, &command);
+    catalog = catalog_state_catalog(state);
+    assert_int_equal(catalog_n_keys(catalog), 2);
+    assert_string_equal(catalog_key_at(catalog, 0)->spec.name, "ann");
+    assert_string_equal(catalog_key_at(catalog, 1)->spec.name, "zoe");
+    catalog_unref(catalog);
+    catalog_state_free(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_catalog_has_revision_0_and_waits_for_init),
+        cmocka_unit_test(init_makes_the_cluster),
+        cmocka_unit_test(wall_time_never_goes_back),
+        cmocka_unit_test(a_held_catalog_does_not_change),
+        cmocka_unit_test(a_new_group_gets_ids_rows_and_targets),
+        cmocka_unit_test(the_same_document_twice_changes_nothing),
+        cmocka_unit_test(a_removed_backend_stays_until_its_purge),
+        cmocka_unit_test(a_backend_added_again_while_removing_is_the_same_one),
+        cmocka_unit_test(a_late_purge_does_nothing),
+        cmocka_unit_test(a_deleted_group_goes_with_its_last_purge),
+        cmocka_unit_test(a_group_without_backends_goes_at_once),
+        cmocka_unit_test(a_deleted_group_that_is_put_again_lives_on),
+        cmocka_unit_test(a_drain_keeps_its_start_when_repeated),
+        cmocka_unit_test(a_drain_timeout_is_given_once),
+        cmocka_unit_test(maintenance_is_not_probed),
+        cmocka_unit_test(weight_0_draining_and_removing_are_probed),
+        cmocka_unit_test(a_document_that_does_not_say_keeps_the_operators_word),
+        cmocka_unit_test(expected_revisions_are_of_the_object),
+        cmocka_unit_test(a_retry_gets_the_answer_of_the_first_try),
+        cmocka_unit_test(the_last_4096_answers_are_kept),
+        cmocka_unit_test(listeners_follow_their_group_by_id),
+        cmocka_unit_test(two_listeners_may_swap_places_in_one_command),
+        cmocka_unit_test(nodes_come_and_go),
+        cmocka_unit_test(keys_come_and_go),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,534 @@
+/* Commands and chunks as bytes: nothing is lost, nothing damaged is taken (row 1.3, 1.13). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "agent/core/catalog_codec.h"
+#include "common/base/prng.h"
+#include "tests/lib/catalog_builder.h"
+#include "tests/lib/random_objects.h"
+
+/* --- objects --- */
+
+struct image {
+    struct bytes_writer writer;
+    struct codec_in in;
+};
+
+static void write_image(struct image *image)
+{
+    bytes_writer_init(&image->writer, 1 << 20);
+}
+
+static struct codec_in *read_image(struct image *image, bool is_newer)
+{
+    assert_false(image->writer.failed);
+    image->in = (struct codec_in){.is_newer = is_newer};
+    bytes_reader_init(&image->in.bytes, image->writer.data, image->writer.n_bytes);
+    return &image->in;
+}
+
+/* ROUND_TRIP(type, make, write, read): the object that comes back has the same bytes, and every
+ * prefix of them is refused. */
+#define ROUND_TRIP(type, make, write, read)                                              \
+    do {                                                                                 \
+        struct image image;                                                              \
+        struct image again;                                                              \
+        struct type *object = calloc(1, sizeof *object);                                 \
+        struct type *copy = calloc(1, sizeof *copy);                                     \
+                                                                                         \
+        make;                                                                            \
+        write_image(&image);                                                             \
+        write(&image.writer, object);                                                    \
+        read(read_image(&image, false), copy);                                           \
+        assert_true(codec_done(&image.in));                                              \
+        write_image(&again);                                                             \
+        write(&again.writer, copy);                                                      \
+        assert_int_equal(image.writer.n_bytes, again.writer.n_bytes);                    \
+        assert_memory_equal(image.writer.data, again.writer.data, image.writer.n_bytes); \
+        size_t n_bytes = image.writer.n_bytes;                                           \
+        for (size_t cut = 0; cut < n_bytes; cut++) {                                     \
+            image.writer.n_bytes = cut;                                                  \
+            read(read_image(&image, false), copy);                                       \
+            assert_false(codec_done(&image.in));                                         \
+        }                                                                                \
+        bytes_writer_close(&image.writer);                                               \
+        bytes_writer_close(&again.writer);                                               \
+        free(object);                                                                    \
+        free(copy);                                                                      \
+    } while (0)
+
+static void objects_come_back_as_they_were(void **unused)
+{
+    struct prng prng;
+
+    (void)unused;
+    prng_init(&prng, 1);
+    for (unsigned i = 0; i < 100; i++) {
+        ROUND_TRIP(server_group, random_group(&prng, 0, object), codec_write_group,
+                   codec_read_group);
+        ROUND_TRIP(listener, random_listener(&prng, object), codec_write_listener,
+                   codec_read_listener);
+        ROUND_TRIP(cluster_settings, random_settings(&prng, object), codec_write_settings,
+                   codec_read_settings);
+        ROUND_TRIP(member_node, random_node(&prng, object), codec_write_node, codec_read_node);
+        ROUND_TRIP(access_key, random_key(&prng, object), codec_write_key, codec_read_key);
+    }
+}
+
+static void fields_of_a_newer_minor_are_passed_over(void **unused)
+{
+    struct image image;
+    struct access_key key = {.name = "root", .role = KEY_ROLE_ADMIN, .key = {{1}}};
+    struct access_key copy;
+
+    (void)unused;
+    write_image(&image);
+    codec_write_key(&image.writer, &key);
+    bytes_write_u32(&image.writer, 0xabcdef); /* a field this version does not know */
+    codec_end(&image.writer, 0);
+    codec_read_key(read_image(&image, true), &copy);
+    assert_true(codec_done(&image.in));
+    assert_string_equal(copy.name, "root");
+    codec_read_key(read_image(&image, false), &copy);
+    assert_false(codec_done(&image.in));
+    bytes_writer_close(&image.writer);
+}
+
+/* --- commands --- */
+
+static void make_command(struct command *command)
+{
+    struct prng prng;
+    struct server_group group;
+
+    prng_init(&prng, 2);
+    *command = (struct command){.wall_ms = -7, .is_forced = true, .forced_count = 3};
+    strcpy(command->actor, "root");
+    command->request_id.bytes[3] = 9;
+    random_group(&prng, 20, &group);
+    build_put_group(command, &group)->has_expected_revision = true;
+    command->changes[0].expected_revision = 77;
+    server_group_close(&group);
+    build_delete_group(command, "web");
+    build_listener(command, "front", "[2001:db8::1]:80", "web");
+    build_delete_listener(command, "front");
+    build_node(command, UINT64_MAX, ROLE_VOTER);
+    build_delete_node(command, 3);
+    build_key(command, "root", KEY_ROLE_ADMIN, 1);
+    build_delete_key(command, "root");
+    build_admin(command, "web", "10.0.0.1:80", ADMIN_DRAINING);
+    build_weight(command, "web", "10.0.0.1:80", 3);
+    build_init(command, 3);
+    struct catalog *catalog = build_catalog(1, "web", "10.0.0.1:80");
+    build_purge(command, catalog, "web", "10.0.0.1:80");
+    build_settings(command, catalog_settings(catalog));
+    catalog_unref(catalog);
+}
+
+static uint8_t *encode(const struct command *command, size_t *ret_n_bytes)
+{
+    uint8_t *data;
+    struct errmsg err;
+
+    if (command_encode(command, &data, ret_n_bytes, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+    return data;
+}
+
+static void commands_come_back_as_they_were(void **unused)
+{
+    struct command command;
+    struct command copy;
+    size_t n_bytes;
+    size_t n_again;
+
+    (void)unused;
+    make_command(&command);
+    uint8_t *data = encode(&command, &n_bytes);
+    assert_int_equal(n_bytes % 8, 0);
+    assert_int_equal(command_decode(data, n_bytes, &copy, NULL), 0);
+    uint8_t *again = encode(&copy, &n_again);
+    assert_int_equal(n_bytes, n_again);
+    assert_memory_equal(data, again, n_bytes);
+    assert_int_equal(copy.wall_ms, -7);
+    assert_string_equal(copy.actor, "root");
+    assert_int_equal(copy.changes[0].expected_revision, 77);
+    assert_true(copy.changes[4].u.node->node_id == UINT64_MAX);
+    command_close(&command);
+    command_close(&copy);
+    free(data);
+    free(again);
+}
+
+/* Whatever is cut off or flipped: refused with a sentence, or read as some other command that has
+ * exactly those bytes. Never a crash. */
+static void damaged_commands_are_refused(void **unused)
+{
+    struct command command;
+    struct command copy;
+    struct errmsg err;
+    size_t n_bytes;
+    unsigned n_taken = 0;
+
+    (void)unused;
+    make_command(&command);
+    uint8_t *data = encode(&command, &n_bytes);
+    command_close(&command);
+    for (size_t cut = 0; cut < n_bytes; cut++) {
+        assert_int_equal(command_decode(data, cut, &copy, &err), ERR_CORRUPT);
+    }
+    for (size_t bit = 0; bit < 8 * n_bytes; bit++) {
+        data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        int rc = command_decode(data, n_bytes, &copy, &err);
+        if (rc == 0) {
+            size_t n_again;
+            uint8_t *again;
+
+            n_taken++;
+            if (data[5] == 0) { /* a newer minor may leave out what we do not know */
+                again = encode(&copy, &n_again);
+                assert_int_equal(n_bytes, n_again);
+                assert_memory_equal(data, again, n_bytes);
+                free(again);
+            }
+            command_close(&copy);
+        } else {
+            assert_true(rc == ERR_CORRUPT || rc == ERR_VERSION);
+            assert_true(strlen(err.text) > 10);
+        }
+        data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+    assert_true(n_taken > 0); /* values inside fields */
+    free(data);
+}
+
+static void an_unknown_version_is_refused_in_one_sentence(void **unused)
+{
+    struct command command = {0};
+    struct command copy;
+    struct errmsg err;
+    size_t n_bytes;
+
+    (void)unused;
+    build_delete_group(&command, "web");
+    uint8_t *data = encode(&command, &n_bytes);
+    command_close(&command);
+    data[5] = 7; /* minor */
+    assert_int_equal(command_decode(data, n_bytes, &copy, &err), 0);
+    command_close(&copy);
+    data[4] = 2; /* major */
+    assert_int_equal(command_decode(data, n_bytes, &copy, &err), ERR_VERSION);
+    assert_string_equal(err.text,
+                        "a command of version 2.7: this version reads 1.x, update this node");
+    data[4] = 1;
+    data[51] = 200; /* kind of the first change */
+    assert_int_equal(command_decode(data, n_bytes, &copy, &err), ERR_VERSION);
+    assert_string_equal(err.text,
+                        "a command with a change of kind 200, which this version does not "
+                        "know: update this node");
+    free(data);
+}
+
+static void a_command_that_is_too_long_names_its_size(void **unused)
+{
+    struct command command = {0};
+    struct server_group group;
+    struct errmsg err;
+    uint8_t *data;
+    size_t n_bytes;
+    char name[16];
+
+    (void)unused;
+    build_group(&group, "web", "10.0.0.1:80");
+    memset(group.backends[0].description, 'x', LIMIT_DESCRIPTION_BYTES);
+    for (unsigned i = 0; i < 3000; i++) {
+        sprintf(name, "group%u", i);
+        strcpy(group.name, name);
+        build_put_group(&command, &group);
+    }
+    server_group_close(&group);
+    assert_int_equal(command_encode(&command, &data, &n_bytes, &err), ERR_LIMIT);
+    unsigned long size = strtoul(err.text + strlen("the change set is "), NULL, 10);
+    assert_in_range(size, LIMIT_COMMAND_BYTES + 1, 2 * LIMIT_COMMAND_BYTES);
+    assert_non_null(strstr(err.text, " bytes long, the limit of one command is 524288: split it"));
+    command_close(&command);
+    for (unsigned i = 0; i < LIMIT_CHANGES_PER_COMMAND + 1; i++) {
+        build_delete_node(&command, i);
+    }
+    assert_int_equal(command_encode(&command, &data, &n_bytes, &err), ERR_LIMIT);
+    assert_string_equal(err.text, "the change set holds 12001 changes, the limit of one command is "
+                                  "12000: split it");
+    command_close(&command);
+}
+
+/* --- snapshots --- */
+
+static struct catalog_state *make_state(void)
+{
+    struct catalog_state *state = build_state(3);
+    struct command command = {.request_id = {{5}}};
+    char endpoints[1200 * 24] = "";
+    size_t used = 0;
+
+    for (unsigned i = 0; i < 900; i++) {
+        used += (size_t)sprintf(endpoints + used, "10.1.%u.%u:80 ", i / 250, 1 + i % 250);
+    }
+    build_put(&command, "large", endpoints); /* two chunks */
+    build_put(&command, "web", "10.0.0.1:80 10.0.0.2:80 [fc00::1]:80");
+    build_listener(&command, "front", "192.0.2.1:80", "web");
+    build_commit(state, &command);
+    command.request_id.bytes[0] = 6;
+    build_delete_group(&command, "none");
+    build_apply(state, &command);
+    return state;
+}
+
+struct snapshot {
+    struct catalog_snapshot *snapshot;
+    struct catalog_chunk_view *views;
+    size_t n;
+};
+
+static struct snapshot snapshot_of(struct catalog_state *state)
+{
+    struct snapshot s = {.snapshot = catalog_state_snapshot(state)};
+
+    s.n = catalog_snapshot_n_chunks(s.snapshot);
+    s.views = calloc(s.n + 1, sizeof *s.views);
+    for (size_t i = 0; i < s.n; i++) {
+        s.views[i].data = catalog_snapshot_chunk_at(s.snapshot, i, &s.views[i].n_bytes);
+        assert_in_range(s.views[i].n_bytes, 8, LIMIT_CHUNK_BYTES);
+    }
+    return s;
+}
+
+static void snapshot_close(struct snapshot *s)
+{
+    free(s->views);
+    catalog_snapshot_free(s->snapshot);
+}
+
+static void assert_same(struct catalog_state *a, struct catalog_state *b)
+{
+    struct snapshot snapshot_a = snapshot_of(a);
+    struct snapshot snapshot_b = snapshot_of(b);
+
+    assert_int_equal(snapshot_a.n, snapshot_b.n);
+    for (size_t i = 0; i < snapshot_a.n; i++) {
+        assert_int_equal(snapshot_a.views[i].n_bytes, snapshot_b.views[i].n_bytes);
+        assert_memory_equal(snapshot_a.views[i].data, snapshot_b.views[i].data,
+                            snapshot_a.views[i].n_bytes);
+    }
+    snapshot_close(&snapshot_a);
+    snapshot_close(&snapshot_b);
+}
+
+static void chunks_may_come_in_any_order(void **unused)
+{
+    struct catalog_state *state = make_state();
+    struct catalog_state *copy = catalog_state_new();
+    struct snapshot s = snapshot_of(state);
+    struct prng prng;
+
+    (void)unused;
+    assert_int_equal(s.n, 4 + 2 + 1 + 1 + 1);
+    prng_init(&prng, 3);
+    for (unsigned round = 0; round < 20; round++) {
+        for (size_t i = s.n - 1; i > 0; i--) {
+            size_t j = prng_below(&prng, i + 1);
+            struct catalog_chunk_view view = s.views[i];
+
+            s.views[i] = s.views[j];
+            s.views[j] = view;
+        }
+        assert_int_equal(catalog_state_restore(copy, s.views, s.n, NULL), 0);
+        assert_same(state, copy);
+    }
+    snapshot_close(&s);
+    catalog_state_free(state);
+    catalog_state_free(copy);
+}
+
+static void a_snapshot_stays_while_commands_go_on(void **unused)
+{
+    struct catalog_state *state = make_state();
+    struct catalog_state *copy = catalog_state_new();
+    struct snapshot s = snapshot_of(state);
+    struct command command = {.request_id = {{7}}};
+    struct catalog *catalog;
+
+    (void)unused;
+    build_put(&command, "later", "10.0.0.1:80");
+    build_commit(state, &command);
+    assert_int_equal(catalog_snapshot_revision(s.snapshot), 2);
+    assert_int_equal(catalog_state_restore(copy, s.views, s.n, NULL), 0);
+    catalog = catalog_state_catalog(copy);
+    assert_int_equal(catalog_revision(catalog), 2);
+    assert_null(catalog_group_find(catalog, "later"));
+    catalog_unref(catalog);
+    snapshot_close(&s);
+    catalog_state_free(state);
+    catalog_state_free(copy);
+}
+
+static void answers_survive_a_restore(void **unused)
+{
+    struct catalog_state *state = make_state();
+    struct catalog_state *copy = catalog_state_new();
+    struct snapshot s = snapshot_of(state);
+    struct command command = {.request_id = {{6}}};
+
+    (void)unused;
+    assert_int_equal(catalog_state_restore(copy, s.views, s.n, NULL), 0);
+    build_put(&command, "new", "");
+    struct apply_answer answer = build_apply(copy, &command);
+    assert_true(answer.is_repeat);
+    assert_int_equal(answer.err, ERR_NOTFOUND);
+    assert_string_equal(answer.message.text, "server group \"none\" does not exist");
+    snapshot_close(&s);
+    catalog_state_free(state);
+    catalog_state_free(copy);
+}
+
+static void a_catalog_alone_can_be_decoded(void **unused)
+{
+    struct catalog_state *state = make_state();
+    struct snapshot s = snapshot_of(state);
+    struct catalog *catalog;
+    struct catalog *original = catalog_state_catalog(state);
+
+    (void)unused;
+    assert_int_equal(catalog_decode(s.views, s.n, &catalog, NULL), 0);
+    struct hash128 a = catalog_state_hash(catalog);
+    struct hash128 b = catalog_state_hash(original);
+    assert_memory_equal(&a, &b, sizeof a);
+    assert_int_equal(catalog_n_chunks(catalog), catalog_n_chunks(original));
+    assert_int_equal(catalog_n_slots(catalog), catalog_n_slots(original));
+    catalog_unref(catalog);
+    catalog_unref(original);
+    snapshot_close(&s);
+    catalog_state_free(state);
+}
+
+static void expect_damage(struct catalog_state *victim, const struct snapshot *s, size_t n)
+{
+    struct catalog *before = catalog_state_catalog(victim);
+    struct catalog *after;
+    struct errmsg err = {{0}};
+    int rc = catalog_state_restore(victim, s->views, n, &err);
+
+    if (rc != ERR_CORRUPT && rc != ERR_VERSION) {
+        fail_msg("damage was taken: %d", rc);
+    }
+    assert_true(strlen(err.text) > 10);
+    after = catalog_state_catalog(victim);
+    assert_ptr_equal(before, after);
+    catalog_unref(before);
+    catalog_unref(after);
+}
+
+static void a_damaged_snapshot_leaves_the_state_as_it_was(void **unused)
+{
+    struct catalog_state *state = make_state();
+    struct catalog_state *victim = build_state(1);
+    struct snapshot s = snapshot_of(state);
+    struct prng prng;
+
+    (void)unused;
+    prng_init(&prng, 4);
+    for (size_t i = 0; i < s.n; i++) {
+        struct catalog_chunk_view view = s.views[i];
+        uint8_t *copy = malloc(view.n_bytes);
+        size_t step = view.n_bytes > 2000 ? 97 : 1;
+
+        memcpy(copy, view.data, view.n_bytes);
+        s.views[i].data = copy;
+        for (size_t at = 0; at < view.n_bytes; at += step) {
+            uint8_t flip = (uint8_t)(1 << prng_below(&prng, 8));
+
+            copy[at] ^= flip;
+            expect_damage(victim, &s, s.n);
+            copy[at] ^= flip;
+            s.views[i].n_bytes = at;
+            expect_damage(victim, &s, s.n);
+            s.views[i].n_bytes = view.n_bytes;
+        }
+        free(copy);
+        s.views[i] = view;
+    }
+    assert_int_equal(catalog_state_restore(victim, s.views, s.n, NULL), 0);
+    snapshot_close(&s);
+    catalog_state_free(state);
+    catalog_state_free(victim);
+}
+
+static void a_missing_or_doubled_chunk_is_refused(void **unused)
+{
+    struct catalog_state *state = make_state();
+    struct catalog_state *victim = build_state(1);
+    struct snapshot s = snapshot_of(state);
+
+    (void)unused;
+    for (size_t i = 0; i < s.n - 1; i++) { /* the last holds answers; none is an empty set */
+        struct catalog_chunk_view view = s.views[i];
+
+        s.views[i] = s.views[s.n - 1];
+        expect_damage(victim, &s, s.n - 1);
+        s.views[i] = view;
+        s.views[s.n] = view;
+        expect_damage(victim, &s, s.n + 1);
+        s.views[s.n] = s.views[i];
+    }
+    expect_damage(victim, &s, 0);
+    snapshot_close(&s);
+    catalog_state_free(state);
+    catalog_state_free(victim);
+}
+
+static void a_newer_snapshot_is_refused_in_one_sentence(void **unused)
+{
+    struct catalog_state *state = make_state();
+    struct snapshot s = snapshot_of(state);
+    struct errmsg err;
+    uint8_t *copy = malloc(s.views[0].n_bytes);
+
+    (void)unused;
+    memcpy(copy, s.views[0].data, s.views[0].n_bytes);
+    copy[4] = 2;
+    s.views[0].data = copy;
+    assert_int_equal(catalog_state_restore(state, s.views, s.n, &err), ERR_VERSION);
+    assert_string_equal(err.text, "catalog: a chunk of version 2.0 and kind 1: this version reads "
+                                  "1.x, update this node");
+    free(copy);
+    snapshot_close(&s);
+    catalog_state_free(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(objects_come_back_as_they_were),
+        cmocka_unit_test(fields_of_a_newer_minor_are_passed_over),
+        cmocka_unit_test(commands_come_back_as_they_were),
+        cmocka_unit_test(damaged_commands_are_refused),
+        cmocka_unit_test(an_unknown_version_is_refused_in_one_sentence),
+        cmocka_unit_test(a_command_that_is_too_long_names_its_size),
+        cmocka_unit_test(chunks_may_come_in_any_order),
+        cmocka_unit_test(a_snapshot_stays_while_commands_go_on),
+        cmocka_unit_test(answers_survive_a_restore),
+        cmocka_unit_test(a_catalog_alone_can_be_decoded),
+        cmocka_unit_test(a_damaged_snapshot_leaves_the_state_as_it_was),
+        cmocka_unit_test(a_missing_or_doubled_chunk_is_refused),
+        cmocka_unit_test(a_newer_snapshot_is_refused_in_one_sentence),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
