@@ -154,8 +154,7 @@ static int check_node_endpoint(const struct object *object, const struct node_en
     }
     if (endpoint->mesh_port == 0 || endpoint->raft_port == 0) {
         return object_refuse(object, err, ERR_INVALID,
-                             "endpoint %s: meshPort and raftPort must be 1..65535",
-                             endpoint->host);
+                             "endpoint %s: meshPort and raftPort must be 1..65535", endpoint->host);
     }
     if (endpoint->mesh_port == endpoint->raft_port) {
         return object_refuse(object, err, ERR_INVALID,
