@@ -6,15 +6,19 @@
  * call back into the server before it has returned.
  *
  * The table of methods, with the role each needs and whether it is local, a read or a write, is
- * made from the .proto options (common/wire/method.h). What happens to a call: local: answered at
- * once from the hooks' views (`why` first asks the peers, 1 s at most). read:  stale: at once, with
- * revision and age. Else a barrier on the leader (asked through `forward` from elsewhere, shared by
- * all reads that wait), then from this node's engine when it has that revision. write: on the
- * leader: turned into a command, proposed, answered when applied. Elsewhere: forwarded with the
- * caller's identity, once; a forwarded call is never forwarded again. Without a leader it waits 900
- * ms for one and is then refused as NO_LEADER, with the peers and their last contact. When the
- * leader or the store is lost on the way, it is asked again under the same request id until its
- * deadline: the catalog keeps the answers. */
+ * made from the .proto options (common/wire/method.h). What happens to a call:
+ *
+ * local: answered at once from the views (`why` first asks the peers, 1 s at most).
+ *
+ * read: with `stale` at once, with revision and age. Else a barrier on the leader (asked through
+ * `forward` from elsewhere, shared by all reads that wait), then from this node's engine when it
+ * has that revision.
+ *
+ * write: on the leader it becomes a command, is proposed, and is answered when applied. Elsewhere
+ * it is forwarded with the caller's identity, once; a forwarded call is never forwarded again.
+ * Without a leader it waits 900 ms for one and is then refused as NO_LEADER, with the peers and
+ * their last contact. When the leader or the store is lost on the way, it is asked again under the
+ * same request id until its deadline: the catalog keeps the answers. */
 #ifndef JURY_RPC_SERVER_H
 #define JURY_RPC_SERVER_H
 
@@ -27,12 +31,14 @@
 #include "agent/core/engine.h"
 #include "agent/core/probe.h"
 #include "agent/rpc/rpc_view.h"
+#include "common/base/counters.h"
 #include "common/base/err.h"
+#include "common/base/units.h"
 #include "common/model/change.h"
 
-#define RPC_LEADER_WAIT_NS (900 * UINT64_C(1000000))    /* then NO_LEADER: under a second */
-#define RPC_REVISION_WAIT_NS (UINT64_C(1000) * 1000000) /* min_revision: 1 s at most */
-#define RPC_ROUTE_BYTES 255                             /* longest routing id of ZeroMQ */
+#define RPC_LEADER_WAIT_NS (900 * NS_PER_MS)    /* then NO_LEADER: under a second */
+#define RPC_REVISION_WAIT_NS (1000 * NS_PER_MS) /* min_revision: 1 s at most */
+#define RPC_ROUTE_BYTES 255                     /* longest routing id of ZeroMQ */
 
 struct rpc_server;
 
@@ -77,8 +83,32 @@ enum rpc_outcome {
     RPC_REFUSED    /* message says why */
 };
 
-typedef void (*rpc_emit_counter)(void *to, const char *name, const char *label, uint64_t value,
-                                 const char *help);
+/* X(name, help): what came and what was refused, since the start. */
+#define RPC_COUNTERS(X)                                                                     \
+    X(calls, "calls that came, from clients and peers")                                     \
+    X(answered, "calls that were answered with OK")                                         \
+    X(forwarded, "calls that were forwarded to the leader")                                 \
+    X(asked_again, "writes that were asked again after a leader was lost on the way")       \
+    X(barriers, "barriers that reads shared")                                               \
+    X(dropped_malformed, "messages whose envelope cannot be read")                          \
+    X(refused_version, "calls of another major version, or with fields of a newer one")     \
+    X(refused_method, "calls of an unknown method")                                         \
+    X(refused_unauthenticated, "calls without a role")                                      \
+    X(refused_role, "calls that the caller's role does not allow")                          \
+    X(refused_invalid, "calls with a bad request id, deadline or payload, or invalid data") \
+    X(refused_size, "calls that are too large")                                             \
+    X(refused_busy, "calls beyond the limits of calls or bytes under way")                  \
+    X(refused_no_leader, "calls that found no leader")                                      \
+    X(deadline_passed, "calls whose deadline passed")                                       \
+    X(refused_other, "calls that ended in another error")
+
+typedef counter_emit rpc_emit_counter;
+
+struct rpc_counters {
+#define RPC_COUNTER_FIELD(name, help) uint64_t name;
+    RPC_COUNTERS(RPC_COUNTER_FIELD)
+#undef RPC_COUNTER_FIELD
+};
 
 struct rpc_hooks {
     void *user;
@@ -93,7 +123,8 @@ struct rpc_hooks {
      * command_encode. */
     int (*propose)(void *user, uint64_t cookie, const uint8_t *command, size_t n_bytes);
     int (*barrier)(void *user, uint64_t cookie);
-    /* Make a cluster: borrowed. The hook's own work is telling the other members. */
+    /* Make a cluster (store_init with a CHANGE_INIT command); borrowed. Its id comes from the
+     * request id, so that asking again goes on where it was. */
     int (*init)(void *user, uint64_t cookie, const struct cluster_init *init);
     /* Dry run: what catalog_apply would answer on the catalog in use. Off this thread, since it
      * may take long; rpc_check_catalog does the work. Ends in rpc_server_done. command: taken,
@@ -120,8 +151,8 @@ struct rpc_hooks {
     /* Each false when there are no more. */
     bool (*data_plane)(void *user, size_t index, struct rpc_data_plane *ret_data_plane);
     bool (*ready_check)(void *user, size_t index, struct rpc_ready_check *ret_check);
-    /* Every counter of the node but the server's own. */
-    void (*counters)(void *user, rpc_emit_counter emit, void *to);
+    /* Every counter of the node, the server's own among them (rpc_server_counter_set). */
+    void (*counters)(void *user, counter_emit emit, void *to);
     /* Wall time; and CLOCK_BOOTTIME, which the views want for deadlines. */
     int64_t (*wall_ms)(void *user);
     uint64_t (*boot_ns)(void *user);
@@ -162,8 +193,8 @@ uint64_t rpc_server_next_ns(const struct rpc_server *server);
 
 /* Calls under way. */
 size_t rpc_server_n_calls(const struct rpc_server *server);
-/* Of refusals by kind, of calls by kind. */
-void rpc_server_counters(const struct rpc_server *server, rpc_emit_counter emit, void *to);
+/* For the program's registry; valid as long as the server. */
+struct counter_set rpc_server_counter_set(const struct rpc_server *server);
 
 /* The dry run's work, for a thread of its own: judge a command on a catalog. Neither is kept.
  * Errors: ERR_NOMEM; else *ret_answer is filled in. */

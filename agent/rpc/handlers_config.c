@@ -1,0 +1,262 @@
+/* Writes: requests to commands. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/rpc/rpc_internal.h"
+#include "common/base/str.h"
+#include "common/wire/object.h"
+#include "jury/v1/config.pb-c.h"
+
+/* --- apply --- */
+
+static int read_name(const char *name, char **ret_name, struct errmsg *err)
+{
+    if (name[0] == '\0' || strlen(name) > LIMIT_NAME_BYTES) {
+        return errmsg_set(err, ERR_INVALID, "deletion.name must be 1..%d bytes, got %zu",
+                          LIMIT_NAME_BYTES, strlen(name));
+    }
+    *ret_name = strdup(name);
+    return *ret_name != NULL ? 0 : errmsg_set(err, ERR_NOMEM, "out of memory");
+}
+
+static int read_deletion(const Jury__V1__Deletion *deletion, struct change *change,
+                         struct errmsg *err)
+{
+    switch ((int)deletion->kind) {
+    case JURY__V1__OBJECT_KIND__OBJECT_KIND_GROUP:
+        change->kind = CHANGE_DELETE_GROUP;
+        return read_name(deletion->name, &change->u.name, err);
+    case JURY__V1__OBJECT_KIND__OBJECT_KIND_LISTENER:
+        change->kind = CHANGE_DELETE_LISTENER;
+        return read_name(deletion->name, &change->u.name, err);
+    case JURY__V1__OBJECT_KIND__OBJECT_KIND_KEY:
+        change->kind = CHANGE_DELETE_KEY;
+        return read_name(deletion->name, &change->u.name, err);
+    case JURY__V1__OBJECT_KIND__OBJECT_KIND_NODE:
+        change->kind = CHANGE_DELETE_NODE;
+        if (str_parse_u64(deletion->name, UINT64_MAX, &change->u.node_id)) {
+            return 0;
+        }
+        return errmsg_set(err, ERR_INVALID, "deletion.name of a node must be its id, got \"%.64s\"",
+                          deletion->name);
+    default:
+        return errmsg_set(err, ERR_INVALID,
+                          "deletion.kind must be group, listener, node or key, got the number %d",
+                          (int)deletion->kind);
+    }
+}
+
+/* The object of a document into memory of the change. */
+static int read_group(const Jury__V1__ServerGroup *message, struct change *change,
+                      struct errmsg *err)
+{
+    change->kind = CHANGE_PUT_GROUP;
+    change->u.group = calloc(1, sizeof *change->u.group);
+    return change->u.group != NULL ? wire_group_read(message, change->u.group, err)
+                                   : errmsg_set(err, ERR_NOMEM, "out of memory");
+}
+
+static int read_listener(const Jury__V1__Listener *message, struct change *change,
+                         struct errmsg *err)
+{
+    change->kind = CHANGE_PUT_LISTENER;
+    change->u.listener = calloc(1, sizeof *change->u.listener);
+    return change->u.listener != NULL ? wire_listener_read(message, change->u.listener, err)
+                                      : errmsg_set(err, ERR_NOMEM, "out of memory");
+}
+
+static int read_settings(const Jury__V1__ClusterSettings *message, struct change *change,
+                         struct errmsg *err)
+{
+    change->kind = CHANGE_PUT_SETTINGS;
+    change->u.settings = calloc(1, sizeof *change->u.settings);
+    return change->u.settings != NULL ? wire_settings_read(message, change->u.settings, err)
+                                      : errmsg_set(err, ERR_NOMEM, "out of memory");
+}
+
+static int read_node(const Jury__V1__MemberNode *message, struct change *change, struct errmsg *err)
+{
+    change->kind = CHANGE_PUT_NODE;
+    change->u.node = calloc(1, sizeof *change->u.node);
+    return change->u.node != NULL ? wire_node_read(message, change->u.node, err)
+                                  : errmsg_set(err, ERR_NOMEM, "out of memory");
+}
+
+static int read_key(const Jury__V1__AccessKey *message, struct change *change, struct errmsg *err)
+{
+    change->kind = CHANGE_PUT_KEY;
+    change->u.key = calloc(1, sizeof *change->u.key);
+    return change->u.key != NULL ? wire_key_read(message, change->u.key, err)
+                                 : errmsg_set(err, ERR_NOMEM, "out of memory");
+}
+
+static int read_document(const Jury__V1__Document *document, struct change *change,
+                         struct errmsg *err)
+{
+    if (document->precondition_case == JURY__V1__DOCUMENT__PRECONDITION_EXPECTED_REVISION) {
+        change->has_expected_revision = true;
+        change->expected_revision = document->expected_revision;
+    }
+    switch ((int)document->object_case) {
+    case JURY__V1__DOCUMENT__OBJECT_GROUP:
+        return read_group(document->group, change, err);
+    case JURY__V1__DOCUMENT__OBJECT_LISTENER:
+        return read_listener(document->listener, change, err);
+    case JURY__V1__DOCUMENT__OBJECT_SETTINGS:
+        return read_settings(document->settings, change, err);
+    case JURY__V1__DOCUMENT__OBJECT_NODE:
+        return read_node(document->node, change, err);
+    case JURY__V1__DOCUMENT__OBJECT_KEY:
+        return read_key(document->key, change, err);
+    case JURY__V1__DOCUMENT__OBJECT_DELETION:
+        return read_deletion(document->deletion, change, err);
+    default:
+        return errmsg_set(err, ERR_INVALID, "a document holds no object");
+    }
+}
+
+static void read_force(const Jury__V1__Force *force, struct command *command)
+{
+    if (force != NULL) {
+        command->is_forced = true;
+        command->forced_count = force->count;
+    }
+}
+
+int handle_apply_command(const ProtobufCMessage *request, struct command *ret_command,
+                         uint32_t *ret_index, struct errmsg *err)
+{
+    const Jury__V1__ApplyRequest *apply = (const Jury__V1__ApplyRequest *)request;
+    struct command command = {0};
+
+    *ret_index = UINT32_MAX;
+    if (apply->n_documents == 0 || apply->n_documents > LIMIT_CHANGES_PER_COMMAND) {
+        return errmsg_set(err, apply->n_documents == 0 ? ERR_INVALID : ERR_LIMIT,
+                          "documents must be 1..%d, got %zu", LIMIT_CHANGES_PER_COMMAND,
+                          apply->n_documents);
+    }
+    read_force(apply->force, &command);
+    command.changes = calloc(apply->n_documents, sizeof *command.changes);
+    if (command.changes == NULL) {
+        return errmsg_set(err, ERR_NOMEM, "out of memory");
+    }
+    command.n_changes = (uint32_t)apply->n_documents;
+    for (uint32_t i = 0; i < command.n_changes; i++) {
+        int rc = read_document(apply->documents[i], &command.changes[i], err);
+
+        if (rc != 0) {
+            *ret_index = i;
+            command_close(&command);
+            return rc;
+        }
+    }
+    *ret_command = command;
+    return 0;
+}
+
+ProtobufCMessage *handle_apply_answer_new(struct wire_arena *arena, uint64_t revision)
+{
+    Jury__V1__ApplyResponse *response =
+        WIRE_NEW(arena, Jury__V1__ApplyResponse, jury__v1__apply_response);
+
+    if (response == NULL) {
+        return NULL;
+    }
+    response->revision = revision;
+    return &response->base;
+}
+
+/* --- drain, ready --- */
+
+/* A command with one change of one backend. */
+static int backend_command(const Jury__V1__BackendRef *ref, enum admin_state admin_state,
+                           struct command *command, struct errmsg *err)
+{
+    command->changes = calloc(1, sizeof *command->changes);
+    struct backend_update *update = calloc(1, sizeof *update);
+
+    if (command->changes == NULL || update == NULL) {
+        free(command->changes);
+        free(update);
+        command->changes = NULL;
+        return errmsg_set(err, ERR_NOMEM, "out of memory");
+    }
+    command->n_changes = 1;
+    command->changes[0].kind = CHANGE_SET_BACKEND;
+    command->changes[0].u.backend = update;
+    update->admin_state = (uint8_t)admin_state;
+    return wire_backend_ref_read(ref, update->group, &update->at, err);
+}
+
+int handle_drain_command(const ProtobufCMessage *request, struct command *ret_command,
+                         uint32_t *ret_index, struct errmsg *err)
+{
+    const Jury__V1__DrainBackendRequest *drain = (const Jury__V1__DrainBackendRequest *)request;
+    struct command command = {0};
+    int rc = backend_command(drain->backend, ADMIN_DRAINING, &command, err);
+
+    *ret_index = UINT32_MAX;
+    if (rc == 0 && drain->timeout != NULL) {
+        struct backend_update *update = command.changes[0].u.backend;
+
+        update->has_drain_timeout = true;
+        rc = wire_duration_read(drain->timeout, "timeout", 3600000, &update->drain_timeout_ms, err);
+    }
+    if (rc != 0) {
+        command_close(&command);
+        return rc;
+    }
+    if (drain->precondition_case ==
+        JURY__V1__DRAIN_BACKEND_REQUEST__PRECONDITION_EXPECTED_REVISION) {
+        command.changes[0].has_expected_revision = true;
+        command.changes[0].expected_revision = drain->expected_revision;
+    }
+    read_force(drain->force, &command);
+    *ret_command = command;
+    return 0;
+}
+
+int handle_ready_command(const ProtobufCMessage *request, struct command *ret_command,
+                         uint32_t *ret_index, struct errmsg *err)
+{
+    const Jury__V1__ReadyBackendRequest *ready = (const Jury__V1__ReadyBackendRequest *)request;
+    struct command command = {0};
+    int rc = backend_command(ready->backend, ADMIN_ENABLED, &command, err);
+
+    *ret_index = UINT32_MAX;
+    if (rc != 0) {
+        command_close(&command);
+        return rc;
+    }
+    if (ready->precondition_case ==
+        JURY__V1__READY_BACKEND_REQUEST__PRECONDITION_EXPECTED_REVISION) {
+        command.changes[0].has_expected_revision = true;
+        command.changes[0].expected_revision = ready->expected_revision;
+    }
+    *ret_command = command;
+    return 0;
+}
+
+ProtobufCMessage *handle_drain_answer_new(struct wire_arena *arena, uint64_t revision)
+{
+    Jury__V1__DrainBackendResponse *response =
+        WIRE_NEW(arena, Jury__V1__DrainBackendResponse, jury__v1__drain_backend_response);
+
+    if (response == NULL) {
+        return NULL;
+    }
+    response->revision = revision;
+    return &response->base;
+}
+
+ProtobufCMessage *handle_ready_answer_new(struct wire_arena *arena, uint64_t revision)
+{
+    Jury__V1__ReadyBackendResponse *response =
+        WIRE_NEW(arena, Jury__V1__ReadyBackendResponse, jury__v1__ready_backend_response);
+
+    if (response == NULL) {
+        return NULL;
+    }
+    response->revision = revision;
+    return &response->base;
+}

@@ -1,0 +1,449 @@
+/* Reads of groups, backends and listeners. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/core/engine_view.h"
+#include "agent/rpc/rpc_internal.h"
+#include "common/base/str.h"
+#include "common/wire/object.h"
+
+#define ASSUMED_RESPONSE_MS 1000 /* of the success window, as in the product's table (S22) */
+#define PROPAGATION_MS 100       /* beside two vote intervals, until every node has the verdict */
+
+int handle_page_size(uint32_t asked, size_t *ret_size, struct errmsg *err)
+{
+    if (asked > RPC_PAGE_MAX) {
+        return errmsg_set(err, ERR_INVALID, "page_size must be 0..%d, got %u", RPC_PAGE_MAX, asked);
+    }
+    *ret_size = asked == 0 ? RPC_PAGE_MAX : asked;
+    return 0;
+}
+
+static int find_group(const struct view *view, const char *name,
+                      const struct catalog_group **ret_group, struct errmsg *err)
+{
+    const struct catalog_group *group = catalog_group_find(view->catalog, name);
+
+    if (group == NULL) {
+        return errmsg_set(err, ERR_NOTFOUND, "server group \"%.128s\" not found", name);
+    }
+    *ret_group = group;
+    return 0;
+}
+
+/* --- one group --- */
+
+Jury__V1__ServerGroup *handle_group_document(const struct view *view,
+                                             const struct catalog_group *group)
+{
+    Jury__V1__ServerGroup *message = wire_group_new(view->arena, &group->spec);
+
+    if (message == NULL) {
+        return NULL;
+    }
+    message->backends = wire_alloc_array(view->arena, group->n_backends, sizeof *message->backends);
+    message->n_backends = 0;
+    for (uint32_t i = 0; message->backends != NULL && i < group->n_backends; i++) {
+        if (group->backends[i].life == LIFE_REMOVING) {
+            continue;
+        }
+        Jury__V1__Backend *backend = wire_backend_new(view->arena, &group->backends[i].spec);
+        if (backend == NULL) {
+            break;
+        }
+        message->backends[message->n_backends++] = backend;
+    }
+    return message;
+}
+
+static Jury__V1__BackendCounts *counts_of(const struct view *view,
+                                          const struct group_view *group_view)
+{
+    Jury__V1__BackendCounts *counts =
+        WIRE_NEW(view->arena, Jury__V1__BackendCounts, jury__v1__backend_counts);
+
+    if (counts != NULL) {
+        counts->total = group_view->n_backends;
+        counts->initial = group_view->n_by_state[HEALTH_INITIAL];
+        counts->healthy = group_view->n_by_state[HEALTH_HEALTHY];
+        counts->unhealthy = group_view->n_by_state[HEALTH_UNHEALTHY];
+        counts->unavailable = group_view->n_by_state[HEALTH_UNAVAILABLE];
+        counts->unused = group_view->n_by_state[HEALTH_UNUSED];
+        counts->unreachable = group_view->n_unreachable;
+        counts->held = group_view->n_held;
+        counts->removing = group_view->n_removing;
+    }
+    return counts;
+}
+
+static Jury__V1__GroupSummary *summary_new(const struct view *view,
+                                           const struct catalog_group *group)
+{
+    struct group_view group_view = {.n_backends = group->n_backends};
+    Jury__V1__GroupSummary *summary =
+        WIRE_NEW(view->arena, Jury__V1__GroupSummary, jury__v1__group_summary);
+
+    if (summary == NULL) {
+        return NULL;
+    }
+    if (view->engine != NULL) {
+        engine_view_group(view->engine, group->spec.name, view->now_ns, &group_view);
+    }
+    summary->name = wire_text(view->arena, group->spec.name);
+    summary->profile = (Jury__V1__Profile)group->spec.profile;
+    summary->protocol = (Jury__V1__Protocol)group->spec.protocol;
+    summary->state = (Jury__V1__GroupState)group_view.group_state;
+    summary->is_warming = (group_view.marks & MARK_WARMING) != 0;
+    summary->since = wire_duration_new(view->arena, group_view.since_ns);
+    summary->n_eligible = group_view.n_eligible;
+    summary->n_healthy = group_view.n_healthy;
+    summary->backends = counts_of(view, &group_view);
+    summary->changed_revision = group->changed_revision;
+    summary->is_deleted = group->is_deleted;
+    return summary;
+}
+
+int handle_list_groups(const struct view *view, const ProtobufCMessage *request,
+                       ProtobufCMessage **ret_response, struct errmsg *err)
+{
+    const Jury__V1__ListGroupsRequest *list = (const Jury__V1__ListGroupsRequest *)request;
+    Jury__V1__ListGroupsResponse *response =
+        WIRE_NEW(view->arena, Jury__V1__ListGroupsResponse, jury__v1__list_groups_response);
+    size_t page = 0;
+    int rc = handle_page_size(list->page_size, &page, err);
+
+    if (rc != 0 || response == NULL) {
+        return rc;
+    }
+    response->groups = wire_alloc_array(view->arena, page, sizeof *response->groups);
+    for (size_t i = 0; response->groups != NULL && i < catalog_n_groups(view->catalog); i++) {
+        const struct catalog_group *group = catalog_group_at(view->catalog, i);
+
+        if (strcmp(group->spec.name, list->page_token) <= 0) {
+            continue;
+        }
+        if (response->n_groups == page) {
+            /* The next page begins behind the last name of this one. */
+            response->next_page_token = response->groups[page - 1]->name;
+            break;
+        }
+        Jury__V1__GroupSummary *summary = summary_new(view, group);
+        if (summary == NULL) {
+            break;
+        }
+        response->groups[response->n_groups++] = summary;
+    }
+    *ret_response = &response->base;
+    return 0;
+}
+
+int handle_get_group(const struct view *view, const ProtobufCMessage *request,
+                     ProtobufCMessage **ret_response, struct errmsg *err)
+{
+    const Jury__V1__GetGroupRequest *get = (const Jury__V1__GetGroupRequest *)request;
+    const struct catalog_group *group = NULL;
+    int rc = find_group(view, get->name, &group, err);
+
+    if (rc == 0 && group->is_deleted) {
+        rc = errmsg_set(err, ERR_NOTFOUND,
+                        "server group \"%.128s\" was deleted; its last flows are coming to an end",
+                        get->name);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    Jury__V1__GetGroupResponse *response =
+        WIRE_NEW(view->arena, Jury__V1__GetGroupResponse, jury__v1__get_group_response);
+    if (response != NULL) {
+        response->group = handle_group_document(view, group);
+        response->changed_revision = group->changed_revision;
+        *ret_response = &response->base;
+    }
+    return 0;
+}
+
+/* An opinion takes `ms`; every node that hears the votes follows 2 V + 100 ms later. */
+static Jury__V1__Window *window_new(const struct view *view, uint64_t ms)
+{
+    Jury__V1__Window *window = WIRE_NEW(view->arena, Jury__V1__Window, jury__v1__window);
+
+    if (window != NULL) {
+        uint64_t vote_ms = catalog_settings(view->catalog)->vote_interval_ms;
+
+        window->opinion = wire_duration_new(view->arena, ms * NS_PER_MS);
+        window->verdict =
+            wire_duration_new(view->arena, (ms + 2 * vote_ms + PROPAGATION_MS) * NS_PER_MS);
+    }
+    return window;
+}
+
+int handle_describe_group(const struct view *view, const ProtobufCMessage *request,
+                          ProtobufCMessage **ret_response, struct errmsg *err)
+{
+    const Jury__V1__DescribeGroupRequest *get = (const Jury__V1__DescribeGroupRequest *)request;
+    const struct catalog_group *group = NULL;
+    int rc = find_group(view, get->name, &group, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    Jury__V1__DescribeGroupResponse *response =
+        WIRE_NEW(view->arena, Jury__V1__DescribeGroupResponse, jury__v1__describe_group_response);
+    if (response == NULL) {
+        return 0;
+    }
+    const struct health_check *check = &group->spec.check;
+    response->group = handle_group_document(view, group);
+    response->changed_revision = group->changed_revision;
+    response->summary = summary_new(view, group);
+    response->failure_window = window_new(view, check_failure_window_ms(check));
+    response->success_window =
+        window_new(view, check_success_window_ms(check, ASSUMED_RESPONSE_MS));
+    response->assumed_response = wire_duration_new(view->arena, ASSUMED_RESPONSE_MS * NS_PER_MS);
+    response->backends =
+        wire_alloc_array(view->arena, group->n_backends, sizeof *response->backends);
+    for (uint32_t i = 0; response->backends != NULL && i < group->n_backends; i++) {
+        Jury__V1__BackendStatus *status = handle_backend_status(view, group, &group->backends[i]);
+
+        if (status == NULL) {
+            break;
+        }
+        response->backends[response->n_backends++] = status;
+    }
+    *ret_response = &response->base;
+    return 0;
+}
+
+/* --- lists over backends: a token is "GROUP ENDPOINT" of the last one --- */
+
+struct backend_walk {
+    const char *group; /* of which only; empty = all */
+    char after_group[LIMIT_NAME_BYTES + 1];
+    struct endpoint after;
+    bool has_after;
+};
+
+static int walk_init(struct backend_walk *walk, const char *group, const char *token,
+                     struct errmsg *err)
+{
+    char name[LIMIT_NAME_BYTES + 1];
+    const char *blank = strchr(token, ' ');
+
+    *walk = (struct backend_walk){.group = group};
+    if (token[0] == '\0') {
+        return 0;
+    }
+    walk->has_after = blank != NULL && (size_t)(blank - token) < sizeof name &&
+                      endpoint_parse(blank + 1, &walk->after, NULL) == 0;
+    if (!walk->has_after) {
+        return errmsg_set(err, ERR_INVALID, "page_token is not one that this node gave");
+    }
+    memcpy(walk->after_group, token, (size_t)(blank - token));
+    walk->after_group[blank - token] = '\0';
+    return 0;
+}
+
+static bool walk_skips(const struct backend_walk *walk, const struct catalog_group *group,
+                       const struct catalog_backend *backend)
+{
+    int order = walk->has_after ? strcmp(group->spec.name, walk->after_group) : 1;
+
+    if (walk->group[0] != '\0' && strcmp(group->spec.name, walk->group) != 0) {
+        return true;
+    }
+    return order < 0 || (order == 0 && backend != NULL &&
+                         endpoint_compare(&backend->spec.at, &walk->after) <= 0);
+}
+
+static char *walk_token(struct wire_arena *arena, const Jury__V1__BackendRef *last)
+{
+    struct endpoint at = {0};
+    char text[ENDPOINT_TEXT_BYTES];
+
+    /* Of our own making: it can be read. */
+    if (addr_parse(last->address, &at.addr, NULL) != 0) {
+        return NULL;
+    }
+    at.port = (uint16_t)last->port;
+    return wire_format(arena, "%s %s", last->group, endpoint_format(&at, text));
+}
+
+/* Each backend of the page is given to add, which returns false when the arena is used up.
+ * *ret_is_cut: there are more. */
+static int walk_backends(const struct view *view, const struct backend_walk *walk, size_t page,
+                         bool (*add)(const struct view *view, const struct catalog_group *group,
+                                     const struct catalog_backend *backend, void *to),
+                         void *to, bool *ret_is_cut)
+{
+    size_t n = 0;
+
+    *ret_is_cut = false;
+    for (size_t i = 0; i < catalog_n_groups(view->catalog); i++) {
+        const struct catalog_group *group = catalog_group_at(view->catalog, i);
+
+        if (walk_skips(walk, group, NULL)) {
+            continue;
+        }
+        for (uint32_t j = 0; j < group->n_backends; j++) {
+            if (walk_skips(walk, group, &group->backends[j])) {
+                continue;
+            }
+            if (n++ == page) {
+                *ret_is_cut = true;
+                return 0;
+            }
+            if (!add(view, group, &group->backends[j], to)) {
+                return 0;
+            }
+        }
+    }
+    return 0;
+}
+
+static bool add_status(const struct view *view, const struct catalog_group *group,
+                       const struct catalog_backend *backend, void *to)
+{
+    Jury__V1__ListBackendsResponse *response = to;
+    Jury__V1__BackendStatus *status = handle_backend_status(view, group, backend);
+
+    if (status != NULL) {
+        response->backends[response->n_backends++] = status;
+    }
+    return status != NULL;
+}
+
+static int check_group_filter(const struct view *view, const char *name, struct errmsg *err)
+{
+    const struct catalog_group *group;
+
+    return name[0] == '\0' ? 0 : find_group(view, name, &group, err);
+}
+
+int handle_list_backends(const struct view *view, const ProtobufCMessage *request,
+                         ProtobufCMessage **ret_response, struct errmsg *err)
+{
+    const Jury__V1__ListBackendsRequest *list = (const Jury__V1__ListBackendsRequest *)request;
+    Jury__V1__ListBackendsResponse *response =
+        WIRE_NEW(view->arena, Jury__V1__ListBackendsResponse, jury__v1__list_backends_response);
+    struct backend_walk walk;
+    size_t page = 0;
+    bool is_cut = false;
+    int rc = handle_page_size(list->page_size, &page, err);
+
+    if (rc == 0) {
+        rc = check_group_filter(view, list->group, err);
+    }
+    if (rc == 0) {
+        rc = walk_init(&walk, list->group, list->page_token, err);
+    }
+    if (rc != 0 || response == NULL) {
+        return rc;
+    }
+    response->backends = wire_alloc_array(view->arena, page, sizeof *response->backends);
+    if (response->backends != NULL) {
+        walk_backends(view, &walk, page, add_status, response, &is_cut);
+    }
+    if (is_cut && !view->arena->failed) {
+        const Jury__V1__BackendStatus *last = response->backends[response->n_backends - 1];
+        Jury__V1__BackendRef ref = {
+            .group = last->group, .address = last->backend->address, .port = last->backend->port};
+
+        response->next_page_token = walk_token(view->arena, &ref);
+    }
+    *ret_response = &response->base;
+    return 0;
+}
+
+static bool add_verdict(const struct view *view, const struct catalog_group *group,
+                        const struct catalog_backend *backend, void *to)
+{
+    Jury__V1__ListVerdictsResponse *response = to;
+    Jury__V1__BackendVerdict *verdict =
+        WIRE_NEW(view->arena, Jury__V1__BackendVerdict, jury__v1__backend_verdict);
+    Jury__V1__BackendStatus *status = handle_backend_status(view, group, backend);
+
+    if (verdict == NULL || status == NULL) {
+        return false;
+    }
+    verdict->backend = wire_backend_ref_new(view->arena, group->spec.name, &backend->spec.at);
+    verdict->verdict = status->verdict;
+    response->verdicts[response->n_verdicts++] = verdict;
+    return true;
+}
+
+int handle_list_verdicts(const struct view *view, const ProtobufCMessage *request,
+                         ProtobufCMessage **ret_response, struct errmsg *err)
+{
+    const Jury__V1__ListVerdictsRequest *list = (const Jury__V1__ListVerdictsRequest *)request;
+    Jury__V1__ListVerdictsResponse *response =
+        WIRE_NEW(view->arena, Jury__V1__ListVerdictsResponse, jury__v1__list_verdicts_response);
+    struct backend_walk walk;
+    size_t page = 0;
+    bool is_cut = false;
+    int rc = handle_page_size(list->page_size, &page, err);
+
+    if (rc == 0 && view->catalog == NULL) {
+        rc = errmsg_set(err, ERR_NOTREADY, "this node has no catalog yet");
+    }
+    if (rc == 0) {
+        rc = check_group_filter(view, list->group, err);
+    }
+    if (rc == 0) {
+        rc = walk_init(&walk, list->group, list->page_token, err);
+    }
+    if (rc != 0 || response == NULL) {
+        return rc;
+    }
+    response->verdicts = wire_alloc_array(view->arena, page, sizeof *response->verdicts);
+    if (response->verdicts != NULL) {
+        walk_backends(view, &walk, page, add_verdict, response, &is_cut);
+    }
+    if (is_cut && !view->arena->failed) {
+        response->next_page_token =
+            walk_token(view->arena, response->verdicts[response->n_verdicts - 1]->backend);
+    }
+    *ret_response = &response->base;
+    return 0;
+}
+
+/* --- listeners, keys, settings --- */
+
+int handle_list_listeners(const struct view *view, const ProtobufCMessage *request,
+                          ProtobufCMessage **ret_response, struct errmsg *err)
+{
+    const Jury__V1__ListListenersRequest *list = (const Jury__V1__ListListenersRequest *)request;
+    Jury__V1__ListListenersResponse *response =
+        WIRE_NEW(view->arena, Jury__V1__ListListenersResponse, jury__v1__list_listeners_response);
+    size_t page = 0;
+    int rc = handle_page_size(list->page_size, &page, err);
+
+    if (rc != 0 || response == NULL) {
+        return rc;
+    }
+    response->listeners = wire_alloc_array(view->arena, page, sizeof *response->listeners);
+    for (size_t i = 0; response->listeners != NULL && i < catalog_n_listeners(view->catalog); i++) {
+        const struct catalog_listener *listener = catalog_listener_at(view->catalog, i);
+
+        if (strcmp(listener->spec.name, list->page_token) <= 0) {
+            continue;
+        }
+        if (response->n_listeners == page) {
+            response->next_page_token = response->listeners[page - 1]->listener->name;
+            break;
+        }
+        Jury__V1__ListenerStatus *status =
+            WIRE_NEW(view->arena, Jury__V1__ListenerStatus, jury__v1__listener_status);
+        if (status == NULL) {
+            break;
+        }
+        status->listener = wire_listener_new(view->arena, &listener->spec);
+        status->changed_revision = listener->changed_revision;
+        response->listeners[response->n_listeners++] = status;
+        if (status->listener == NULL) {
+            break;
+        }
+    }
+    *ret_response = &response->base;
+    return 0;
+}
