@@ -71,7 +71,7 @@ static void *agent_socket(struct agent *agent)
              agent->address[0] != '\0' ? agent->address : "tcp://127.0.0.1:*");
     for (int i = 0; zmq_bind(socket, address) != 0; i++) {
         assert_true(i < 200); /* the port of the socket just closed */
-        usleep(10000);
+        zmq_poll(NULL, 0, 10);
     }
     zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, agent->address, &n_bytes);
     return socket;
