@@ -17,14 +17,14 @@ enum advice_row {
 
 const struct spec_advice spec_advice[SPEC_N_ADVICE] = {
     [SLOW_TIMEOUT] = {"A19", "group.check.timeout", true,
-                      "check.timeout is longer than check.interval: a silent backend is probed "
+                      "With check.timeout longer than check.interval a silent backend is probed "
                       "less often than the interval says, since a probe is never begun before the "
                       "last one has ended."},
     [HOST_MISSING] = {"S107", "group.check.http.host", true,
-                      "HTTP 1.1 asks for a Host header and check.http.host is omitted: many "
-                      "servers answer 400; set check.http.domain, or host: address:port."},
+                      "HTTP 1.1 asks for a Host header; with host: omitted many servers answer "
+                      "400. Set check.http.domain, or host: address:port."},
     [CHECK_OFF] = {"S28", "group.check.enabled", false,
-                   "Checks are off, so a dead backend keeps getting flows. To spare a loaded "
+                   "With checks off a dead backend keeps getting flows. To spare a loaded "
                    "backend, lengthen check.interval or probe with tcp instead of http."},
     [SOURCE_RANGE] = {"S32", "group.check.source", false,
                       "Profile clb: probes of the original come from 100.64.0.0/10. No rule of a "
@@ -34,8 +34,8 @@ const struct spec_advice spec_advice[SPEC_N_ADVICE] = {
                       "Profile clb: open service ports to your own network only, never to "
                       "0.0.0.0/0, and leave the nodes' probe addresses out of such rules."},
     [OWN_PAGE] = {"S38", "group.check.http.expect", false,
-                  "4xx or 5xx passes here. A page of its own for the check, such as /health, that "
-                  "answers 200 says more than accepting errors."},
+                  "Rather than letting 4xx or 5xx pass, give the check a page of its own, such as "
+                  "/health, that answers 200."},
     [RESET_LOGS] = {"S43", "group.check.tcp", false,
                     "A tcp probe ends in a reset: the application may log \"connection reset by "
                     "peer\" once an interval and node."},

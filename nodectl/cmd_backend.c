@@ -1,0 +1,257 @@
+/* backend: list, drain, ready. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/base/clock.h"
+#include "common/base/units.h"
+#include "jury/v1/group.pb-c.h"
+#include "nodectl/backend_ref.h"
+#include "nodectl/commands.h"
+#include "nodectl/connect.h"
+#include "nodectl/render.h"
+
+#define POLL_NS (300 * NS_PER_MS)
+#define WAIT_MARGIN_NS (60 * NS_PER_SECOND) /* behind the deadline: a silent node's report */
+
+int cmd_backend_list(struct ctl *ctl)
+{
+    Jury__V1__ListBackendsRequest request = JURY__V1__LIST_BACKENDS_REQUEST__INIT;
+    struct ctl_list list = {0};
+
+    if (ctl->n_args > 0) {
+        request.group = ctl->args[0];
+    }
+    int rc = ctl_call_list(ctl, "jury.v1.BackendService/ListBackends", &request.base, &list);
+    if (rc == 0 && ctl_is_json(ctl)) {
+        rc = ctl_print_message(ctl, list.whole);
+    } else if (rc == 0) {
+        const Jury__V1__ListBackendsResponse *backends =
+            (const Jury__V1__ListBackendsResponse *)(const void *)list.whole;
+
+        render_backends(ctl, backends->backends, backends->n_backends, ctl->n_args == 0);
+        if (backends->n_backends == 0) {
+            ctl_note(ctl, "there are no backends yet");
+        }
+    }
+    ctl_list_close(&list);
+    return rc;
+}
+
+static int ready(struct ctl *ctl, struct backend_ref *ref)
+{
+    Jury__V1__ReadyBackendRequest request = JURY__V1__READY_BACKEND_REQUEST__INIT;
+    struct rpc_result result = {0};
+    char endpoint[RENDER_TEXT_BYTES];
+
+    request.backend = &ref->ref;
+    if (ctl_has(ctl, FLAG_EXPECTED_REVISION)) {
+        request.precondition_case = JURY__V1__READY_BACKEND_REQUEST__PRECONDITION_EXPECTED_REVISION;
+        request.expected_revision = ctl_number(ctl, FLAG_EXPECTED_REVISION);
+    }
+    int rc = ctl_call(ctl, "jury.v1.BackendService/ReadyBackend", &request.base, &result);
+    if (rc == 0 && ctl_is_json(ctl)) {
+        rc = ctl_print_message(ctl, result.response);
+    } else if (rc == 0) {
+        const Jury__V1__ReadyBackendResponse *answer =
+            (const Jury__V1__ReadyBackendResponse *)(const void *)result.response;
+
+        fprintf(ctl->out, "%s/%s is enabled since revision %" PRIu64 "\n", ref->group,
+                render_endpoint(ref->address, ref->ref.port, endpoint), answer->revision);
+    }
+    rpc_result_close(&result);
+    return rc;
+}
+
+int cmd_backend_ready(struct ctl *ctl)
+{
+    struct backend_ref ref;
+    int rc = backend_ref_parse(ctl, ctl->args[0], &ref);
+
+    return rc != 0 ? rc : ready(ctl, &ref);
+}
+
+/* --- drain --- */
+
+static const Jury__V1__BackendStatus *find_backend(const Jury__V1__ListBackendsResponse *backends,
+                                                   const struct backend_ref *ref)
+{
+    for (size_t i = 0; i < backends->n_backends; i++) {
+        const Jury__V1__Backend *backend = backends->backends[i]->backend;
+
+        if (backend != NULL && backend->port == ref->ref.port &&
+            strcmp(backend->address, ref->address) == 0) {
+            return backends->backends[i];
+        }
+    }
+    return NULL;
+}
+
+static void pause_ns(uint64_t ns)
+{
+    struct timespec pause = {.tv_sec = (time_t)(ns / NS_PER_SECOND),
+                             .tv_nsec = (long)(ns % NS_PER_SECOND)};
+
+    nanosleep(&pause, NULL);
+}
+
+struct drain_watch {
+    const struct backend_ref *ref;
+    uint64_t deadline_ns; /* monotonic; 0 = not known yet */
+    uint64_t n_flows;     /* as told last */
+    bool is_told;
+};
+
+static void tell_progress(struct ctl *ctl, struct drain_watch *watch,
+                          const Jury__V1__DrainStatus *drain)
+{
+    if (!watch->is_told || watch->n_flows != drain->n_flows) {
+        ctl_note(ctl, "%" PRIu64 " flows left on %zu nodes that are not done", drain->n_flows,
+                 drain->n_pending_nodes);
+    }
+    watch->is_told = true;
+    watch->n_flows = drain->n_flows;
+}
+
+/* The deadline passes on every node's own clock; after it nobody has to wait for long. */
+static void set_deadline(struct drain_watch *watch, const Jury__V1__DrainStatus *drain)
+{
+    uint64_t timeout_ns = WAIT_MARGIN_NS;
+
+    if (watch->deadline_ns != 0) {
+        return;
+    }
+    if (drain->timeout != NULL && drain->timeout->seconds > 0) {
+        timeout_ns += (uint64_t)drain->timeout->seconds * NS_PER_SECOND;
+    }
+    watch->deadline_ns = clock_monotonic_ns() + timeout_ns;
+}
+
+/* Somebody enabled the backend again: the answer to "is it drained" is no. */
+static int taken_back(struct ctl *ctl)
+{
+    if (ctl_is_json(ctl)) {
+        int rc = ctl_print_json(ctl, json_pack("{s:b, s:b}", "isDone", 0, "isTakenBack", 1));
+
+        return rc != 0 ? rc : 1;
+    }
+    fprintf(ctl->out, "the drain was taken back\n");
+    return 1;
+}
+
+/* One look. Returns 0 and *ret_ended when the drain has come to its end. */
+static int look(struct ctl *ctl, struct drain_watch *watch, bool *ret_ended)
+{
+    Jury__V1__ListBackendsRequest request = JURY__V1__LIST_BACKENDS_REQUEST__INIT;
+    struct ctl_list list = {0};
+
+    request.group = watch->ref->ref.group;
+    int rc = ctl_call_list(ctl, "jury.v1.BackendService/ListBackends", &request.base, &list);
+    if (rc == 0) {
+        const Jury__V1__BackendStatus *status = find_backend(
+            (const Jury__V1__ListBackendsResponse *)(const void *)list.whole, watch->ref);
+
+        if (status == NULL) {
+            rc = ctl_fail(ctl, ERR_NOTFOUND, "the backend was removed while it was drained");
+        } else if (status->drain == NULL) {
+            *ret_ended = true;
+            rc = taken_back(ctl);
+        } else if (status->drain->is_done) {
+            if (ctl_is_json(ctl)) {
+                rc = ctl_print_message(ctl, &status->drain->base);
+            } else {
+                render_drain(ctl, status->drain);
+            }
+            *ret_ended = true;
+        } else {
+            set_deadline(watch, status->drain);
+            tell_progress(ctl, watch, status->drain);
+        }
+    }
+    ctl_list_close(&list);
+    return rc;
+}
+
+static int wait_drained(struct ctl *ctl, const struct backend_ref *ref)
+{
+    struct drain_watch watch = {.ref = ref};
+    bool has_ended = false;
+    int rc = 0;
+
+    ctl->is_stale = true; /* the asked node's own view: needs no leader */
+    while (rc == 0 && !has_ended) {
+        rc = look(ctl, &watch, &has_ended);
+        if (rc == 0 && !has_ended) {
+            if (watch.deadline_ns != 0 && clock_monotonic_ns() > watch.deadline_ns) {
+                return ctl_fail(ctl, ERR_TIMEOUT,
+                                "the deadline of the drain passed long ago and not every node is "
+                                "done");
+            }
+            pause_ns(POLL_NS);
+        }
+    }
+    return rc;
+}
+
+static int drain(struct ctl *ctl, struct backend_ref *ref)
+{
+    Jury__V1__DrainBackendRequest request = JURY__V1__DRAIN_BACKEND_REQUEST__INIT;
+    Google__Protobuf__Duration timeout = GOOGLE__PROTOBUF__DURATION__INIT;
+    Jury__V1__Force force = JURY__V1__FORCE__INIT;
+    struct rpc_result result = {0};
+    char endpoint[RENDER_TEXT_BYTES];
+
+    request.backend = &ref->ref;
+    if (ctl_has(ctl, FLAG_DRAIN_TIMEOUT)) {
+        uint64_t ms = ctl_number(ctl, FLAG_DRAIN_TIMEOUT);
+
+        timeout.seconds = (int64_t)(ms / 1000);
+        timeout.nanos = (int32_t)(ms % 1000) * 1000000;
+        request.timeout = &timeout;
+    }
+    if (ctl_has(ctl, FLAG_EXPECTED_REVISION)) {
+        request.precondition_case = JURY__V1__DRAIN_BACKEND_REQUEST__PRECONDITION_EXPECTED_REVISION;
+        request.expected_revision = ctl_number(ctl, FLAG_EXPECTED_REVISION);
+    }
+    if (ctl_has(ctl, FLAG_FORCE)) {
+        force.count = (uint32_t)ctl_number(ctl, FLAG_FORCE);
+        request.force = &force;
+    }
+    int rc = ctl_call(ctl, "jury.v1.BackendService/DrainBackend", &request.base, &result);
+    if (rc == 0 && ctl_is_json(ctl)) {
+        /* With --wait the end of the drain is the one answer. */
+        rc = ctl_has(ctl, FLAG_WAIT) ? 0 : ctl_print_message(ctl, result.response);
+    } else if (rc == 0) {
+        const Jury__V1__DrainBackendResponse *answer =
+            (const Jury__V1__DrainBackendResponse *)(const void *)result.response;
+
+        fprintf(ctl->out, "%s/%s is draining since revision %" PRIu64 "\n", ref->group,
+                render_endpoint(ref->address, ref->ref.port, endpoint), answer->revision);
+    }
+    rpc_result_close(&result);
+    return rc;
+}
+
+int cmd_backend_drain(struct ctl *ctl)
+{
+    struct backend_ref ref;
+
+    if (ctl_has(ctl, FLAG_CANCEL) &&
+        (ctl_has(ctl, FLAG_WAIT) || ctl_has(ctl, FLAG_DRAIN_TIMEOUT) || ctl_has(ctl, FLAG_FORCE))) {
+        return ctl_fail(ctl, ERR_USAGE,
+                        "--cancel takes the drain back: --wait, --timeout and --force do not go "
+                        "with it");
+    }
+    int rc = backend_ref_parse(ctl, ctl->args[0], &ref);
+    if (rc == 0 && ctl_has(ctl, FLAG_CANCEL)) {
+        return ready(ctl, &ref);
+    }
+    if (rc == 0) {
+        rc = drain(ctl, &ref);
+    }
+    if (rc == 0 && ctl_has(ctl, FLAG_WAIT)) {
+        rc = wait_drained(ctl, &ref);
+    }
+    return rc;
+}

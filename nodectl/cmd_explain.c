@@ -1,0 +1,381 @@
+/* explain: the field tables of documents, profiles, reasons and rules, as text. Offline. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "common/base/str.h"
+#include "common/model/profile.h"
+#include "common/model/reason.h"
+#include "common/spec/advice.h"
+#include "common/spec/example.h"
+#include "common/spec/field.h"
+#include "common/spec/value.h"
+#include "nodectl/commands.h"
+#include "nodectl/explain.h"
+#include "nodectl/render.h"
+
+#define PATH_BYTES 128
+
+/* What a path names: a table, and within it perhaps one field. */
+struct subject {
+    const struct spec_kind_info *kind;
+    const struct spec_table *table;
+    const struct spec_field *field; /* NULL: the table as a whole */
+    size_t offset;   /* of the table's struct in the kind's; 0 in elements of lists */
+    bool is_element; /* the table is that of a list's elements */
+};
+
+/* --- finding --- */
+
+static const struct spec_kind_info *kind_of_path(const char *word)
+{
+    for (size_t i = 0; i < SPEC_N_KINDS; i++) {
+        if (strcasecmp(spec_kinds[i].path, word) == 0) {
+            return &spec_kinds[i];
+        }
+    }
+    return NULL;
+}
+
+static int refuse_path(struct ctl *ctl, const char *path, const char *part,
+                       const struct spec_table *table)
+{
+    const char *words[LIMIT_SPEC_KEYS];
+    size_t n = 0;
+
+    for (size_t i = 0; table != NULL && i < table->n_fields && n < LIMIT_SPEC_KEYS; i++) {
+        words[n++] = table->fields[i].name;
+    }
+    for (size_t i = 0; table == NULL && i < SPEC_N_KINDS; i++) {
+        words[n++] = spec_kinds[i].path;
+    }
+    const char *near = spec_nearest(part, words, n);
+    if (near != NULL) {
+        ctl_hint(ctl, "did you mean \"%s\"?", near);
+    } else {
+        ctl_hint(ctl, "see: nodectl explain");
+    }
+    return ctl_fail(ctl, ERR_NOTFOUND, "nothing to explain is called \"%.80s\"", path);
+}
+
+/* Step into the field that is named so far. False: it has no fields. */
+static bool descend(struct subject *subject)
+{
+    const struct spec_field *field = subject->field;
+
+    if (field == NULL) {
+        return true;
+    }
+    if (field->type == SPEC_TYPE_OBJECT) {
+        subject->offset += field->offset;
+        subject->table = field->fields;
+    } else if (field->type == SPEC_TYPE_LIST && field->list->fields != NULL) {
+        subject->table = field->list->fields;
+        subject->is_element = true;
+        subject->offset = 0;
+    } else {
+        return false;
+    }
+    subject->field = NULL;
+    return true;
+}
+
+static int find_subject(struct ctl *ctl, const char *path, struct subject *ret_subject)
+{
+    struct subject subject = {0};
+    char part[PATH_BYTES];
+    const char *at = path;
+    size_t n_parts = 0;
+
+    for (; *at != '\0'; n_parts++) {
+        size_t n = strcspn(at, ".");
+
+        snprintf(part, sizeof part, "%.*s", (int)(n < sizeof part ? n : sizeof part - 1), at);
+        at += n + (at[n] == '.');
+        if (n_parts == 0) {
+            subject.kind = kind_of_path(part);
+            if (subject.kind == NULL) {
+                return refuse_path(ctl, path, part, NULL);
+            }
+            subject.table = subject.kind->spec;
+        } else if (n_parts == 1 && strcmp(part, "spec") == 0) {
+            continue;
+        } else if (n_parts == 1 && strcmp(part, "metadata") == 0 &&
+                   subject.kind->metadata != NULL) {
+            subject.table = subject.kind->metadata;
+        } else {
+            const struct spec_field *field =
+                descend(&subject) ? spec_field_find(subject.table, part) : NULL;
+
+            if (field == NULL) {
+                return refuse_path(ctl, path, part, subject.table);
+            }
+            subject.field = field;
+        }
+    }
+    if (n_parts == 0) {
+        return refuse_path(ctl, path, "", NULL);
+    }
+    *ret_subject = subject;
+    return 0;
+}
+
+/* --- defaults --- */
+
+/* Defaults of a field under each profile; one if they are equal or the kind has no profiles. */
+static char *default_line(const struct subject *subject, const struct spec_field *field, char *text,
+                          size_t text_bytes)
+{
+    char texts[3][VALUE_TEXT_BYTES];
+    bool is_http = subject->table->name != NULL && strcmp(subject->table->name, "http") == 0;
+    void *base = calloc(1, subject->kind->bytes);
+
+    text[0] = '\0';
+    for (size_t i = 0; i < 3 && base != NULL; i++) {
+        const uint8_t *from = base;
+
+        memset(base, 0, subject->kind->bytes);
+        if (subject->is_element) {
+            if (subject->kind->kind == SPEC_GROUP) {
+                profile_backend_defaults(explain_profiles[i], base);
+            }
+        } else {
+            explain_defaults(subject->kind, explain_profiles[i], is_http, base);
+            from += subject->offset;
+        }
+        explain_default_text(field, from, texts[i], sizeof texts[i]);
+    }
+    if (base == NULL) {
+        return text;
+    }
+    free(base);
+    if (strcmp(texts[0], texts[1]) == 0 && strcmp(texts[1], texts[2]) == 0) {
+        snprintf(text, text_bytes, "%s", texts[0]);
+    } else {
+        snprintf(text, text_bytes, "gwlb %.60s, nlb %.60s, clb %.60s",
+                 texts[0][0] == '\0' ? "-" : texts[0], texts[1][0] == '\0' ? "-" : texts[1],
+                 texts[2][0] == '\0' ? "-" : texts[2]);
+    }
+    return text;
+}
+
+/* --- fields --- */
+
+static const char *type_word(const struct spec_field *field)
+{
+    switch ((enum spec_type)field->type) {
+    case SPEC_TYPE_TEXT:
+        return "text";
+    case SPEC_TYPE_BOOL:
+        return "true or false";
+    case SPEC_TYPE_UINT:
+        return "number";
+    case SPEC_TYPE_DURATION:
+        return "time with a unit";
+    case SPEC_TYPE_WORD:
+        return "word";
+    case SPEC_TYPE_ADDRESS:
+        return "IP address";
+    case SPEC_TYPE_ENDPOINT:
+        return "address and port";
+    case SPEC_TYPE_CIDR:
+        return "prefix";
+    case SPEC_TYPE_CODES:
+        return "HTTP status codes";
+    case SPEC_TYPE_RULE:
+        return "rule";
+    case SPEC_TYPE_PUBLIC_KEY:
+        return "public key";
+    case SPEC_TYPE_TIME:
+        return "date and time";
+    case SPEC_TYPE_LABELS:
+        return "mapping of words";
+    case SPEC_TYPE_OBJECT:
+        return "mapping";
+    case SPEC_TYPE_LIST:
+        return "list";
+    case SPEC_TYPE_NONE:
+        break;
+    }
+    return "(not available yet)";
+}
+
+static void put_advice(FILE *out, const char *path)
+{
+    for (size_t i = 0; i < SPEC_N_ADVICE; i++) {
+        size_t n = strlen(path);
+        bool is_here = strncmp(spec_advice[i].path, path, n) == 0 &&
+                       (spec_advice[i].path[n] == '\0' || spec_advice[i].path[n] == '.');
+
+        if (is_here) {
+            fprintf(out, "\n%s", spec_advice[i].id);
+            render_wrapped(out, 5, (unsigned)strlen(spec_advice[i].id), spec_advice[i].text);
+        }
+    }
+}
+
+static void put_field(FILE *out, const struct subject *subject, const char *path)
+{
+    const struct spec_field *field = subject->field;
+    char text[VALUE_TEXT_BYTES];
+
+    fprintf(out, "%s\n\n", path);
+    render_wrapped(out, 0, 0, field->help);
+    fputc('\n', out);
+    if ((field->flags & SPEC_LATER) != 0) {
+        fputs("Not available yet: a document with it is refused.\n", out);
+        return;
+    }
+    fprintf(out, "  type      %s%s\n", type_word(field),
+            (field->flags & SPEC_REQUIRED) != 0 ? ", required" : "");
+    value_format_allowed(field, text, sizeof text);
+    if (text[0] != '\0') {
+        fprintf(out, "  allowed   %s\n", text);
+    }
+    if (field->later != NULL) {
+        fprintf(out, "  not yet   %s\n", field->later);
+    }
+    default_line(subject, field, text, sizeof text);
+    if (text[0] != '\0') {
+        fprintf(out, "  default   %s\n", text);
+    }
+    if (field->when_text != NULL) {
+        fprintf(out, "  only with %s\n", field->when_text);
+    }
+    if (field->example != NULL) {
+        fprintf(out, "  example   %s: %s\n", field->name, field->example);
+    }
+}
+
+static void put_table(struct ctl *ctl, const struct subject *subject)
+{
+    static const struct render_column columns[] = {
+        {"FIELD", false}, {"TYPE", false}, {"DEFAULT", false}, {"ALLOWED", false}};
+    struct render_table *rows = render_table_new(columns, 4);
+    char text[VALUE_TEXT_BYTES];
+
+    for (size_t i = 0; i < subject->table->n_fields; i++) {
+        const struct spec_field *field = &subject->table->fields[i];
+
+        render_row(rows);
+        render_cell(rows, "%s%s", field->name, (field->flags & SPEC_REQUIRED) != 0 ? " *" : "");
+        render_cell(rows, "%s", type_word(field));
+        render_cell(rows, "%s", default_line(subject, field, text, sizeof text));
+        render_cell(rows, "%s", value_format_allowed(field, text, sizeof text));
+    }
+    render_table_print(ctl, rows);
+}
+
+static json_t *field_json(const struct subject *subject, const struct spec_field *field)
+{
+    char allowed[VALUE_TEXT_BYTES];
+    char defaults[VALUE_TEXT_BYTES];
+
+    return json_pack("{s:s, s:s, s:b, s:b, s:s, s:s, s:s}", "name", field->name, "type",
+                     type_word(field), "required", (field->flags & SPEC_REQUIRED) != 0, "available",
+                     (field->flags & SPEC_LATER) == 0, "allowed",
+                     value_format_allowed(field, allowed, sizeof allowed), "default",
+                     default_line(subject, field, defaults, sizeof defaults), "help", field->help);
+}
+
+static int explain_json(struct ctl *ctl, struct subject *subject, const char *path)
+{
+    json_t *fields = json_array();
+
+    if (subject->field != NULL && !descend(subject)) {
+        json_array_append_new(fields, field_json(subject, subject->field));
+    } else {
+        for (size_t i = 0; i < subject->table->n_fields; i++) {
+            json_array_append_new(fields, field_json(subject, &subject->table->fields[i]));
+        }
+    }
+    return ctl_print_json(ctl, json_pack("{s:s, s:o}", "path", path, "fields", fields));
+}
+
+static int explain_path(struct ctl *ctl, const char *path)
+{
+    struct subject subject = {0};
+    int rc = find_subject(ctl, path, &subject);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (ctl_is_json(ctl)) {
+        return explain_json(ctl, &subject, path);
+    }
+    if (subject.field != NULL) {
+        put_field(ctl->out, &subject, path);
+        if (!descend(&subject)) {
+            put_advice(ctl->out, path);
+            return 0;
+        }
+        fputc('\n', ctl->out);
+    } else {
+        fprintf(ctl->out, "%s (kind %s)\n\n%s\n\n", path, subject.kind->word,
+                subject.table == subject.kind->spec ? subject.kind->help : subject.table->help);
+    }
+    put_table(ctl, &subject);
+    fputs("\n* = required\n", ctl->out);
+    put_advice(ctl->out, path);
+    return 0;
+}
+
+static int explain_topics(struct ctl *ctl)
+{
+    fputs("Kinds of documents\n", ctl->out);
+    for (size_t i = 0; i < SPEC_N_KINDS; i++) {
+        fprintf(ctl->out, "  %-16s %s\n", spec_kinds[i].path, spec_kinds[i].help);
+    }
+    fputs("\nOther topics\n"
+          "  profile [NAME]   what a profile fills in\n"
+          "  reason [WORD]    outcomes of probes\n"
+          "  rules            how votes become a verdict\n"
+          "\nA field: nodectl explain group.check.http.expect\n"
+          "A whole document to start from: nodectl explain group --example\n",
+          ctl->out);
+    return 0;
+}
+
+static int explain_example(struct ctl *ctl)
+{
+    const struct spec_kind_info *kind = ctl->n_args == 1 ? kind_of_path(ctl->args[0]) : NULL;
+    char *text = NULL;
+
+    if (ctl->n_args == 0) {
+        return ctl_fail(ctl, ERR_USAGE, "--example needs a kind: nodectl explain group --example");
+    }
+    if (kind == NULL) {
+        return refuse_path(ctl, ctl->args[0], ctl->args[0], NULL);
+    }
+    if (spec_example(kind, &text) != 0) {
+        return ctl_fail(ctl, ERR_NOMEM, "out of memory");
+    }
+    fputs(text, ctl->out);
+    free(text);
+    return 0;
+}
+
+int cmd_explain(struct ctl *ctl)
+{
+    const char *topic = ctl->n_args > 0 ? ctl->args[0] : "";
+    const char *word = ctl->n_args > 1 ? ctl->args[1] : NULL;
+
+    if (ctl_has(ctl, FLAG_EXAMPLE)) {
+        return explain_example(ctl);
+    }
+    if (topic[0] == '\0') {
+        return explain_topics(ctl);
+    }
+    if (strcmp(topic, "profile") == 0 || strcmp(topic, "profiles") == 0) {
+        return explain_profile(ctl, word);
+    }
+    if (strcmp(topic, "reason") == 0 || strcmp(topic, "reasons") == 0) {
+        return explain_reason(ctl, word);
+    }
+    if (word != NULL) {
+        return ctl_fail(ctl, ERR_USAGE, "nodectl explain %.40s does not take \"%.40s\"", topic,
+                        word);
+    }
+    return strcmp(topic, "rules") == 0 ? explain_rules(ctl) : explain_path(ctl, topic);
+}

@@ -1,0 +1,113 @@
+/* group and listener: what is configured and how it is. */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/spec/field.h"
+#include "common/wire/object.h"
+#include "jury/v1/group.pb-c.h"
+#include "jury/v1/listener.pb-c.h"
+#include "nodectl/commands.h"
+#include "nodectl/connect.h"
+#include "nodectl/render.h"
+
+int cmd_group_list(struct ctl *ctl)
+{
+    Jury__V1__ListGroupsRequest request = JURY__V1__LIST_GROUPS_REQUEST__INIT;
+    struct ctl_list list = {0};
+    int rc = ctl_call_list(ctl, "jury.v1.GroupService/ListGroups", &request.base, &list);
+
+    if (rc == 0 && ctl_is_json(ctl)) {
+        rc = ctl_print_message(ctl, list.whole);
+    } else if (rc == 0) {
+        const Jury__V1__ListGroupsResponse *groups =
+            (const Jury__V1__ListGroupsResponse *)(const void *)list.whole;
+
+        render_groups(ctl, groups);
+        if (groups->n_groups == 0) {
+            ctl_note(ctl, "there are no groups yet: nodectl apply -f FILE makes one, nodectl "
+                          "explain group --example shows what a file looks like");
+        }
+    }
+    ctl_list_close(&list);
+    return rc;
+}
+
+/* "did you mean": the names are worth a second question. */
+static void suggest_group(struct ctl *ctl, const char *name)
+{
+    Jury__V1__ListGroupsRequest request = JURY__V1__LIST_GROUPS_REQUEST__INIT;
+    struct ctl_failure kept = ctl->failure;
+    struct ctl_list list = {0};
+    const char *words[1000];
+    size_t n_words = 0;
+
+    ctl->failure = (struct ctl_failure){0};
+    if (ctl_call_list(ctl, "jury.v1.GroupService/ListGroups", &request.base, &list) == 0) {
+        const Jury__V1__ListGroupsResponse *groups =
+            (const Jury__V1__ListGroupsResponse *)(const void *)list.whole;
+
+        for (size_t i = 0; i < groups->n_groups && n_words < 1000; i++) {
+            words[n_words++] = groups->groups[i]->name;
+        }
+    }
+    json_decref(ctl->failure.metadata);
+    ctl->failure = kept;
+    const char *near = spec_nearest(name, words, n_words);
+    if (near != NULL) {
+        ctl_hint(ctl, "did you mean \"%s\"? see: nodectl group list", near);
+    } else {
+        ctl_hint(ctl, "see: nodectl group list");
+    }
+    ctl_list_close(&list);
+}
+
+int cmd_group_describe(struct ctl *ctl)
+{
+    Jury__V1__DescribeGroupRequest request = JURY__V1__DESCRIBE_GROUP_REQUEST__INIT;
+    struct rpc_result result = {0};
+    struct server_group group = {0};
+    struct errmsg err = {{0}};
+
+    request.name = ctl->args[0];
+    int rc = ctl_call(ctl, "jury.v1.GroupService/DescribeGroup", &request.base, &result);
+    if (rc == ERR_NOTFOUND) {
+        suggest_group(ctl, ctl->args[0]);
+    }
+    if (rc == 0 && ctl_is_json(ctl)) {
+        rc = ctl_print_message(ctl, result.response);
+    } else if (rc == 0) {
+        const Jury__V1__DescribeGroupResponse *answer =
+            (const Jury__V1__DescribeGroupResponse *)(const void *)result.response;
+
+        if (answer->group == NULL || wire_group_read(answer->group, &group, &err) != 0) {
+            rc = ctl_fail(ctl, ERR_INTERNAL, "the answer cannot be understood: %s", err.text);
+        } else {
+            render_group(ctl, answer, &group);
+            server_group_close(&group);
+        }
+    }
+    rpc_result_close(&result);
+    return rc;
+}
+
+int cmd_listener_list(struct ctl *ctl)
+{
+    Jury__V1__ListListenersRequest request = JURY__V1__LIST_LISTENERS_REQUEST__INIT;
+    struct ctl_list list = {0};
+    int rc = ctl_call_list(ctl, "jury.v1.ListenerService/ListListeners", &request.base, &list);
+
+    if (rc == 0 && ctl_is_json(ctl)) {
+        rc = ctl_print_message(ctl, list.whole);
+    } else if (rc == 0) {
+        const Jury__V1__ListListenersResponse *listeners =
+            (const Jury__V1__ListListenersResponse *)(const void *)list.whole;
+
+        render_listeners(ctl, listeners);
+        if (listeners->n_listeners == 0) {
+            ctl_note(ctl, "there are no listeners yet: nodectl explain listener --example shows "
+                          "what a document looks like");
+        }
+    }
+    ctl_list_close(&list);
+    return rc;
+}

@@ -1,0 +1,302 @@
+#include "nodectl/commands.h"
+
+#include <string.h>
+
+#include "common/spec/field.h"
+
+const struct ctl_command ctl_commands[] = {
+    {.section = "Everyday",
+     .name = "status",
+     .arguments = "",
+     .summary = "how the cluster is, seen from one node",
+     .help = "Prints one word - healthy, degraded (it works, something is away), unavailable (the "
+             "configuration cannot be changed) or unknown - and what is behind it. Exits with 0 "
+             "only when it is healthy, with 1 when it is not.",
+     .run = cmd_status},
+    {.section = "Everyday",
+     .name = "ready",
+     .arguments = "",
+     .summary = "whether the asked node does its whole work",
+     .help = "Exits with 0 when it does and with 1 when it does not, naming each part that is not "
+             "ready.",
+     .run = cmd_ready},
+    {.section = "Everyday",
+     .name = "why",
+     .arguments = "GROUP[/BACKEND]",
+     .summary = "why a backend is what it is: votes, rule and what would change it",
+     .help = "Shows the verdict of the asked node: each node's vote with reason, age and streak, "
+             "the rule and its thresholds, and what would change the verdict. BACKEND is "
+             "ADDRESS:PORT, an address that only one backend of the group has, or a backend's "
+             "description. Without BACKEND all backends of the group are explained.",
+     .examples = "nodectl why web/10.77.0.1:8080\nnodectl why web/web-1\nnodectl why "
+                 "'mail/[fd20::13]:25'",
+     .run = cmd_why,
+     .n_args_min = 1,
+     .n_args_max = 1},
+    {.section = "Everyday",
+     .name = "events",
+     .arguments = "",
+     .summary = "what changed on the asked node, newest last",
+     .run = cmd_events,
+     .examples = "nodectl events --group web --since 1h\nnodectl events --follow -o json",
+     .flags = {FLAG_GROUP, FLAG_TYPE, FLAG_LIMIT, FLAG_SINCE, FLAG_FOLLOW}},
+
+    {.section = "Documents",
+     .name = "apply",
+     .arguments = "",
+     .summary = "carry out documents: all of them as one revision, or none",
+     .help = "Objects that the documents do not name stay as they are. The documents are checked "
+             "here first, then by the cluster; nothing is applied if one of them is wrong. The "
+             "answer comes when the change is committed and applied.",
+     .examples = "nodectl apply -f web.yaml\nnodectl apply -f web.yaml --dry-run\ncat *.yaml | "
+                 "nodectl apply -f -",
+     .run = cmd_apply,
+     .flags = {FLAG_FILE, FLAG_DRY_RUN, FLAG_FORCE, FLAG_EXPECTED_REVISION}},
+    {.section = "Documents",
+     .name = "validate",
+     .arguments = "",
+     .summary = "check documents without a cluster, and give advice",
+     .help = "Exits with 3 and names file, line and column if a document is wrong. What only a "
+             "cluster can know - whether a listener's group exists, the allowed prefixes, limits - "
+             "is checked by apply --dry-run.",
+     .examples = "nodectl validate -f web.yaml",
+     .run = cmd_validate,
+     .flags = {FLAG_FILE}},
+    {.section = "Documents",
+     .name = "explain",
+     .arguments = "[PATH | profile NAME | reason [WORD] | rules]",
+     .summary = "fields of documents, defaults of profiles, reasons and rules",
+     .examples = "nodectl explain group\nnodectl explain group.check.http.expect\nnodectl explain "
+                 "profile gwlb\nnodectl explain reason CONNECT_TIMEOUT\nnodectl explain group "
+                 "--example",
+     .run = cmd_explain,
+     .n_args_max = 2,
+     .flags = {FLAG_EXAMPLE}},
+
+    {.section = "Groups and backends",
+     .name = "group list",
+     .arguments = "",
+     .summary = "all server groups and their state on the asked node",
+     .run = cmd_group_list},
+    {.section = "Groups and backends",
+     .name = "group describe",
+     .arguments = "NAME",
+     .summary = "one group: its fields, its windows and its backends",
+     .run = cmd_group_describe,
+     .n_args_min = 1,
+     .n_args_max = 1},
+    {.section = "Groups and backends",
+     .name = "backend list",
+     .arguments = "[GROUP]",
+     .summary = "backends and their state on the asked node",
+     .run = cmd_backend_list,
+     .n_args_max = 1},
+    {.section = "Groups and backends",
+     .name = "backend drain",
+     .arguments = "GROUP/BACKEND",
+     .summary = "no new flows for a backend; its open flows end at a deadline",
+     .help = "Open flows live on until they end or the timeout has passed. With --wait the command "
+             "returns when every node reports that it is done or its deadline has passed.",
+     .examples = "nodectl backend drain web/10.77.0.1:8080 --wait --timeout 30s\nnodectl backend "
+                 "drain web/10.77.0.1:8080 --cancel",
+     .run = cmd_backend_drain,
+     .n_args_min = 1,
+     .n_args_max = 1,
+     .flags = {FLAG_WAIT, FLAG_DRAIN_TIMEOUT, FLAG_CANCEL, FLAG_FORCE, FLAG_EXPECTED_REVISION}},
+    {.section = "Groups and backends",
+     .name = "backend ready",
+     .arguments = "GROUP/BACKEND",
+     .summary = "take a drain or maintenance back",
+     .run = cmd_backend_ready,
+     .n_args_min = 1,
+     .n_args_max = 1,
+     .flags = {FLAG_EXPECTED_REVISION}},
+    {.section = "Groups and backends",
+     .name = "listener list",
+     .arguments = "",
+     .summary = "all listeners",
+     .run = cmd_listener_list},
+
+    {.section = "Cluster",
+     .name = "cluster init",
+     .arguments = "",
+     .summary = "make a cluster of the asked node and the others named here, once",
+     .help = "All first members are named at once; the asked node must be one of them. They can "
+             "also come from documents of kind Node, with ClusterSettings and Key documents "
+             "beside them.",
+     .examples = "nodectl cluster init --node id=1,key=node-1.key,endpoint=10.0.0.1:7400:7401 \\\n"
+                 "    --node id=2,key=node-2.key,endpoint=10.0.0.2:7400:7401 \\\n"
+                 "    --node id=3,key=node-3.key,endpoint=10.0.0.3:7400:7401 \\\n"
+                 "    --access-key name=admin,role=admin,key=admin.key\n"
+                 "nodectl cluster init -f cluster.yaml",
+     .run = cmd_cluster_init,
+     .flags = {FLAG_NODE, FLAG_ACCESS_KEY, FLAG_FILE}},
+    {.section = "Cluster",
+     .name = "cluster members",
+     .arguments = "",
+     .summary = "the members and how the asked node hears them",
+     .run = cmd_cluster_members},
+    {.section = "Cluster",
+     .name = "node describe",
+     .arguments = "",
+     .summary = "what the asked node is and does",
+     .run = cmd_node_describe},
+    {.section = "Cluster",
+     .name = "node counters",
+     .arguments = "",
+     .summary = "counters of the asked node since its start",
+     .run = cmd_node_counters},
+
+    {.section = "Keys",
+     .name = "key generate",
+     .arguments = "[FILE]",
+     .summary = "make a key pair, or with --nodes a set of them; never overwrites",
+     .examples = "nodectl key generate ops-anna.key\nnodectl key generate --nodes 3 --out keys",
+     .run = cmd_key_generate,
+     .n_args_max = 1,
+     .flags = {FLAG_NODES, FLAG_OUT}},
+    {.section = "Keys",
+     .name = "key show",
+     .arguments = "FILE",
+     .summary = "the public key of a key file",
+     .run = cmd_key_show,
+     .n_args_min = 1,
+     .n_args_max = 1,
+     .flags = {FLAG_PUBLIC}},
+    {.section = "Keys",
+     .name = "key list",
+     .arguments = "",
+     .summary = "who may call the cluster over the network",
+     .run = cmd_key_list},
+
+    {.section = "This program",
+     .name = "version",
+     .arguments = "",
+     .summary = "of nodectl and of the asked node",
+     .help = "The node is left out, with a warning, if it cannot be asked.",
+     .run = cmd_version},
+};
+const size_t ctl_n_commands = sizeof ctl_commands / sizeof ctl_commands[0];
+
+/* How many of the words are the command's name; 0 = none or not all of it. */
+static size_t match(const struct ctl_command *command, char *const words[], size_t n_words)
+{
+    const char *name = command->name;
+    size_t n = 0;
+
+    for (;;) {
+        size_t n_part = strcspn(name, " ");
+
+        if (n == n_words || strlen(words[n]) != n_part || strncmp(words[n], name, n_part) != 0) {
+            return 0;
+        }
+        n++;
+        if (name[n_part] == '\0') {
+            return n;
+        }
+        name += n_part + 1;
+    }
+}
+
+bool ctl_is_noun(const char *word)
+{
+    size_t n = strlen(word);
+
+    for (size_t i = 0; i < ctl_n_commands; i++) {
+        if (strncmp(ctl_commands[i].name, word, n) == 0 && ctl_commands[i].name[n] == ' ') {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* First words of all commands, or the verbs of one noun. Returns their number. */
+static size_t collect(const char *noun, const char *ret_words[], size_t n_max)
+{
+    size_t n_noun = strlen(noun);
+    size_t n = 0;
+
+    for (size_t i = 0; i < ctl_n_commands && n < n_max; i++) {
+        const char *name = ctl_commands[i].name;
+
+        if (n_noun == 0) {
+            ret_words[n++] = name;
+        } else if (strncmp(name, noun, n_noun) == 0 && name[n_noun] == ' ') {
+            ret_words[n++] = name + n_noun + 1;
+        }
+    }
+    return n;
+}
+
+static int refuse_verb(struct ctl *ctl, const char *noun, const char *verb)
+{
+    const char *verbs[16];
+    char list[160] = "";
+    size_t n = collect(noun, verbs, 16);
+
+    for (size_t i = 0; i < n; i++) {
+        const char *between = i == 0 ? "" : i + 1 == n ? " or " : ", ";
+
+        strncat(list, between, sizeof list - strlen(list) - 1);
+        strncat(list, verbs[i], sizeof list - strlen(list) - 1);
+    }
+    if (verb == NULL) {
+        ctl_hint(ctl, "see: nodectl %s --help", noun);
+        return ctl_fail(ctl, ERR_USAGE, "nodectl %s needs a verb: %s", noun, list);
+    }
+    const char *near = spec_nearest(verb, verbs, n);
+    if (near != NULL) {
+        ctl_hint(ctl, "did you mean \"%s %s\"?", noun, near);
+    } else {
+        ctl_hint(ctl, "see: nodectl %s --help", noun);
+    }
+    return ctl_fail(ctl, ERR_USAGE, "nodectl %s has no verb \"%.60s\": %s", noun, verb, list);
+}
+
+/* A word that is near a command, a noun, or the verb of a noun. */
+static int refuse_word(struct ctl *ctl, const char *word)
+{
+    static const char *const nouns[] = {"group", "backend", "listener", "cluster", "node", "key"};
+    const char *names[64];
+    size_t n = collect("", names, 56);
+
+    for (size_t i = 0; i < sizeof nouns / sizeof nouns[0]; i++) {
+        names[n++] = nouns[i];
+    }
+    const char *near = spec_nearest(word, names, n);
+    for (size_t i = 0; near == NULL && i < ctl_n_commands; i++) {
+        const char *verb = strchr(ctl_commands[i].name, ' ');
+
+        if (verb != NULL && strcmp(verb + 1, word) == 0) {
+            near = ctl_commands[i].name;
+        }
+    }
+    if (near != NULL) {
+        ctl_hint(ctl, "did you mean \"%s\"?", near);
+    } else {
+        ctl_hint(ctl, "see: nodectl --help");
+    }
+    return ctl_fail(ctl, ERR_USAGE, "unknown command \"%.60s\"", word);
+}
+
+int ctl_command_find(struct ctl *ctl, char *const words[], size_t n_words,
+                     const struct ctl_command **ret_command, size_t *ret_n_used)
+{
+    if (n_words == 0) {
+        ctl_hint(ctl, "see: nodectl --help");
+        return ctl_fail(ctl, ERR_USAGE, "no command is given");
+    }
+    for (size_t i = 0; i < ctl_n_commands; i++) {
+        size_t n_used = match(&ctl_commands[i], words, n_words);
+
+        if (n_used > 0) {
+            *ret_command = &ctl_commands[i];
+            *ret_n_used = n_used;
+            return 0;
+        }
+    }
+    if (ctl_is_noun(words[0])) {
+        return refuse_verb(ctl, words[0], n_words > 1 ? words[1] : NULL);
+    }
+    return refuse_word(ctl, words[0]);
+}

@@ -1,0 +1,28 @@
+/* Parts of `nodectl explain`, private to it. */
+#ifndef JURY_NODECTL_EXPLAIN_H
+#define JURY_NODECTL_EXPLAIN_H
+
+#include <stdbool.h>
+
+#include "common/spec/field.h"
+#include "nodectl/ctl.h"
+
+#define EXPLAIN_N_PROFILES 3
+extern const enum profile explain_profiles[EXPLAIN_N_PROFILES];
+
+/* What a document of the kind starts from, into a zeroed struct; of a group with an http check if
+ * asked for, since the http fields exist with it only. */
+void explain_defaults(const struct spec_kind_info *kind, enum profile profile, bool is_http,
+                      void *base);
+/* Whether a default can be told in one text. */
+bool explain_has_default(const struct spec_field *field);
+/* The default's text, or "" if there is none. base: of the table's struct. Returns text. */
+char *explain_default_text(const struct spec_field *field, const void *base, char *text,
+                           size_t text_bytes);
+
+/* word: NULL = all. Results as of a command. */
+int explain_profile(struct ctl *ctl, const char *word);
+int explain_reason(struct ctl *ctl, const char *word);
+int explain_rules(struct ctl *ctl);
+
+#endif

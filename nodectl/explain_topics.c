@@ -1,0 +1,191 @@
+/* What `explain` says besides fields: profiles, reasons and rules; and the defaults of fields. */
+#include "nodectl/explain.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "common/model/profile.h"
+#include "common/model/reason.h"
+#include "common/spec/value.h"
+#include "nodectl/render.h"
+
+const enum profile explain_profiles[EXPLAIN_N_PROFILES] = {PROFILE_GWLB, PROFILE_NLB, PROFILE_CLB};
+
+/* Structs that a document of the kind starts from; of a group with an http check if the http
+ * fields are asked for, since they exist with it only. */
+void explain_defaults(const struct spec_kind_info *kind, enum profile profile, bool is_http,
+                      void *base)
+{
+    spec_defaults(kind->kind, profile, PROTOCOL_NONE, base);
+    if (kind->kind == SPEC_GROUP && is_http) {
+        struct server_group *group = base;
+
+        profile_check_defaults(profile, (enum protocol)group->protocol, CHECK_TYPE_HTTP,
+                               &group->check);
+    }
+}
+
+bool explain_has_default(const struct spec_field *field)
+{
+    return field->type != SPEC_TYPE_NONE && field->type != SPEC_TYPE_OBJECT &&
+           field->type != SPEC_TYPE_LIST && field->type != SPEC_TYPE_LABELS &&
+           (field->flags & (SPEC_LATER | SPEC_REQUIRED | SPEC_ALTERNATE)) == 0 &&
+           field->type != SPEC_TYPE_ENDPOINT;
+}
+
+/* The default's text, or "" if there is none. base: of the table's struct. */
+char *explain_default_text(const struct spec_field *field, const void *base, char *text,
+                           size_t text_bytes)
+{
+    const void *from = (const uint8_t *)base + field->offset;
+
+    text[0] = '\0';
+    if (!explain_has_default(field) ||
+        ((field->flags & SPEC_OMIT_ZERO) != 0 && value_is_zero(field, from))) {
+        return text;
+    }
+    return value_format(field, from, text, text_bytes);
+}
+
+/* Rows of all fields below a table, one column a profile. */
+static void put_profile_rows(struct render_table *rows, const struct spec_table *table,
+                             const uint8_t *const bases[], size_t n_bases, const char *prefix)
+{
+    for (size_t i = 0; i < table->n_fields; i++) {
+        const struct spec_field *field = &table->fields[i];
+        const uint8_t *inner[3];
+        char path[RENDER_TEXT_BYTES];
+        char text[VALUE_TEXT_BYTES];
+
+        snprintf(path, sizeof path, "%s%s", prefix, field->name);
+        if (field->type == SPEC_TYPE_OBJECT) {
+            strncat(path, ".", sizeof path - strlen(path) - 1);
+            for (size_t b = 0; b < n_bases; b++) {
+                inner[b] = bases[b] + field->offset;
+            }
+            if (spec_field_applies(field, bases[0])) {
+                put_profile_rows(rows, field->fields, inner, n_bases, path);
+            }
+            continue;
+        }
+        if ((field->flags & SPEC_BY_PROFILE) == 0 || !explain_has_default(field)) {
+            continue;
+        }
+        render_row(rows);
+        render_cell(rows, "%s", path);
+        for (size_t b = 0; b < n_bases; b++) {
+            render_cell(rows, "%s", explain_default_text(field, bases[b], text, sizeof text));
+        }
+        render_cell(
+            rows, "%s%s%s", value_format_allowed(field, text, sizeof text),
+            field->later == NULL ? "" : "; not yet: ", field->later == NULL ? "" : field->later);
+    }
+}
+
+static int put_profiles(struct ctl *ctl, const enum profile wanted[], size_t n)
+{
+    struct render_column columns[5] = {{"FIELD", false}};
+    struct server_group *groups = calloc(2 * n, sizeof *groups);
+    const uint8_t *plain[3];
+    const uint8_t *http[3];
+
+    if (groups == NULL) {
+        return ctl_fail(ctl, ERR_NOMEM, "out of memory");
+    }
+    for (size_t i = 0; i < n; i++) {
+        columns[i + 1].title = names_word(&names_profile, wanted[i]);
+        explain_defaults(spec_kind_info(SPEC_GROUP), wanted[i], false, &groups[2 * i]);
+        explain_defaults(spec_kind_info(SPEC_GROUP), wanted[i], true, &groups[2 * i + 1]);
+        plain[i] = (const uint8_t *)&groups[2 * i];
+        http[i] = (const uint8_t *)&groups[2 * i + 1].check.http;
+    }
+    columns[n + 1].title = "ALLOWED";
+    struct render_table *rows = render_table_new(columns, n + 2);
+    const struct spec_table *check =
+        spec_field_find(spec_kind_info(SPEC_GROUP)->spec, "check")->fields;
+    put_profile_rows(rows, spec_kind_info(SPEC_GROUP)->spec, plain, n, "");
+    put_profile_rows(rows, spec_field_find(check, "http")->fields, http, n, "check.http.");
+    render_table_print(ctl, rows);
+    free(groups);
+    fputs(
+        "\nThe check is tcp by default; check.http.* are the defaults of an http check. A backend "
+        "has weight 100.\n",
+        ctl->out);
+    return 0;
+}
+
+int explain_profile(struct ctl *ctl, const char *word)
+{
+    const char *words[3];
+
+    if (word == NULL) {
+        return put_profiles(ctl, explain_profiles, 3);
+    }
+    enum profile profile = (enum profile)names_value(&names_profile, word);
+    if (profile != PROFILE_NONE) {
+        return put_profiles(ctl, &profile, 1);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        words[i] = names_word(&names_profile, explain_profiles[i]);
+    }
+    const char *near = spec_nearest(word, words, 3);
+    if (near != NULL) {
+        ctl_hint(ctl, "did you mean \"%s\"?", near);
+    }
+    return ctl_fail(ctl, ERR_NOTFOUND, "there is no profile \"%.40s\": gwlb, nlb or clb", word);
+}
+
+int explain_reason(struct ctl *ctl, const char *word)
+{
+    static const struct render_column columns[] = {
+        {"REASON", false}, {"COUNTS AS", false}, {"MEANING", false}};
+    static const char *const classes[] = {"-", "pass", "fail", "nothing: a fault of this node"};
+    struct render_table *rows = render_table_new(columns, 3);
+    size_t n = 0;
+
+#define REASON_ROW(name, number, class, text, sentence) \
+    if (word == NULL || strcasecmp(word, text) == 0) {  \
+        render_row(rows);                               \
+        render_cell(rows, "%s", text);                  \
+        render_cell(rows, "%s", classes[class]);        \
+        render_cell(rows, "%s", sentence);              \
+        n++;                                            \
+    }
+    PROBE_REASONS(REASON_ROW)
+#undef REASON_ROW
+    render_table_print(ctl, rows);
+    return n > 0 ? 0 : ctl_fail(ctl, ERR_NOTFOUND, "there is no reason \"%.60s\"", word);
+}
+
+int explain_rules(struct ctl *ctl)
+{
+    static const char *const rows_text[][3] = {
+        {"local", "this node's own vote is fail", "this node's own vote is pass"},
+        {"any", "one counted vote is fail", "none is fail and one is pass"},
+        {"majority", "more than half of the counted votes fail",
+         "more than half of the counted votes pass"},
+        {"all", "every counted vote is fail", "one counted vote is pass"},
+        {"at-least K", "K counted votes or more fail", "fewer than K fail and one passes"},
+        {"percent X", "X percent of the counted votes or more fail",
+         "fewer than X percent fail and one passes"},
+    };
+    static const struct render_column columns[] = {
+        {"RULE", false}, {"A BACKEND GOES DOWN WHEN", false}, {"AND COMES UP WHEN", false}};
+    struct render_table *rows = render_table_new(columns, 3);
+
+    for (size_t i = 0; i < sizeof rows_text / sizeof rows_text[0]; i++) {
+        render_row(rows);
+        for (size_t c = 0; c < 3; c++) {
+            render_cell(rows, "%s", rows_text[i][c]);
+        }
+    }
+    render_table_print(ctl, rows);
+    fputs(
+        "\nWith {down: RULE, up: RULE} each side is set apart: `up` is then the left column with\n"
+        "passes in the place of failures. Down is looked at first. Except under local, a backend\n"
+        "goes down only while the votes of more than half of the observers count; belowQuorum\n"
+        "says what happens with fewer.\n",
+        ctl->out);
+    return 0;
+}

@@ -1,0 +1,368 @@
+/* Status, readiness, members, nodes, counters and keys. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/model/names.h"
+#include "nodectl/render.h"
+
+static const char *health_word(Jury__V1__ClusterHealth health)
+{
+    switch (health) {
+    case JURY__V1__CLUSTER_HEALTH__CLUSTER_HEALTH_HEALTHY:
+        return "healthy";
+    case JURY__V1__CLUSTER_HEALTH__CLUSTER_HEALTH_DEGRADED:
+        return "degraded";
+    case JURY__V1__CLUSTER_HEALTH__CLUSTER_HEALTH_UNAVAILABLE:
+        return "unavailable";
+    case JURY__V1__CLUSTER_HEALTH__CLUSTER_HEALTH_UNSPECIFIED:
+    case _JURY__V1__CLUSTER_HEALTH_IS_INT_SIZE:
+        break;
+    }
+    return "unknown";
+}
+
+static const char *store_word(const Jury__V1__StoreStatus *store)
+{
+    static const char *const words[] = {"unknown", "waiting for cluster init", "starting",
+                                        "running", "failed"};
+    unsigned state = (unsigned)store->state;
+
+    return words[state < sizeof words / sizeof words[0] ? state : 0];
+}
+
+static const char *role_word(const Jury__V1__StoreStatus *store)
+{
+    static const char *const words[] = {"unknown", "follower", "candidate", "leader"};
+    unsigned role = (unsigned)store->role;
+
+    return words[role < sizeof words / sizeof words[0] ? role : 0];
+}
+
+static void put_store(FILE *out, const Jury__V1__StoreStatus *store)
+{
+    char age[RENDER_TEXT_BYTES];
+
+    if (store == NULL) {
+        return;
+    }
+    fprintf(out, "store        %s, %s, term %" PRIu64 ", ", store_word(store), role_word(store),
+            store->term);
+    if (store->leader_id == 0) {
+        fprintf(out, "no leader known");
+    } else {
+        fprintf(out, "leader node %" PRIu64, store->leader_id);
+    }
+    if (store->leader_age != NULL) {
+        fprintf(out, " (heard %s ago)", render_duration(store->leader_age, age));
+    }
+    fprintf(out, ", applied %" PRIu64 " of %" PRIu64 "\n", store->applied_index, store->last_index);
+    if (store->is_disk_full || store->is_disk_slow) {
+        fprintf(out, "             the disk is %s, %" PRIu64 " MiB are free\n",
+                store->is_disk_full ? "full: writes are refused" : "slow",
+                store->free_bytes / 1048576);
+    }
+    if (store->message[0] != '\0') {
+        render_sentence(out, "             ", store->message);
+    }
+}
+
+static void put_data_planes(struct ctl *ctl, Jury__V1__DataPlaneStatus *const planes[], size_t n)
+{
+    static const struct render_column columns[] = {{"DATA PLANE", false}, {"PID", true},
+                                                   {"STATE", false},      {"HEARTBEAT", true},
+                                                   {"BEHIND", true},      {"FLOWS", true}};
+    char age[RENDER_TEXT_BYTES];
+
+    if (n == 0) {
+        return;
+    }
+    struct render_table *table = render_table_new(columns, 6);
+    for (size_t i = 0; i < n; i++) {
+        const Jury__V1__DataPlaneStatus *plane = planes[i];
+        uint64_t behind = plane->published_generation > plane->adopted_generation
+                              ? plane->published_generation - plane->adopted_generation
+                              : 0;
+
+        render_row(table);
+        render_cell(table, "%s", plane->name);
+        render_cell(table, "%" PRIu32, plane->pid);
+        render_cell(table, "%s", plane->is_alive ? "alive" : "absent");
+        render_cell_color(table, plane->is_alive ? RENDER_GOOD : RENDER_BAD);
+        render_cell(table, "%s", render_duration(plane->age, age));
+        render_cell(table, "%" PRIu64, behind);
+        render_cell(table, "%" PRIu64, plane->flows);
+    }
+    fputc('\n', ctl->out);
+    render_table_print(ctl, table);
+}
+
+/* "10.0.0.1:7400 7401" of the first endpoint, or "-". */
+static char *member_address(const Jury__V1__MemberNode *node, char text[RENDER_TEXT_BYTES])
+{
+    if (node == NULL || node->n_endpoints == 0) {
+        snprintf(text, RENDER_TEXT_BYTES, "-");
+        return text;
+    }
+    return render_endpoint(node->endpoints[0]->host, node->endpoints[0]->mesh_port, text);
+}
+
+/* What is unusual about a member, or "". */
+static char *member_remarks(const Jury__V1__MemberStatus *member, char text[RENDER_TEXT_BYTES])
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    if (member->catalog_differs) {
+        used = (size_t)snprintf(text, RENDER_TEXT_BYTES, "catalog differs");
+    }
+    if (!member->counts) {
+        used += (size_t)snprintf(text + used, RENDER_TEXT_BYTES - used, "%snot counted yet",
+                                 used == 0 ? "" : ", ");
+    }
+    for (size_t i = 0; i < member->n_suspect && used < RENDER_TEXT_BYTES; i++) {
+        used += (size_t)snprintf(text + used, RENDER_TEXT_BYTES - used, "%sdoubts its %s probes",
+                                 used == 0 ? "" : ", ",
+                                 names_word(&names_check_type, (unsigned)member->suspect[i]));
+    }
+    return text;
+}
+
+static void put_members(struct ctl *ctl, Jury__V1__MemberStatus *const members[], size_t n)
+{
+    static const struct render_column columns[] = {
+        {"NODE", false},    {"ROLE", false},   {"ZONE", false},   {"ADDRESS", false},
+        {"REACHED", false}, {"VOTES", true},   {"RAFT", true},    {"REVISION", true},
+        {"EPOCH", true},    {"LEADER", false}, {"REMARKS", false}};
+    struct render_table *table = render_table_new(columns, 11);
+    char text[RENDER_TEXT_BYTES];
+
+    for (size_t i = 0; i < n; i++) {
+        const Jury__V1__MemberStatus *member = members[i];
+        const Jury__V1__MemberNode *node = member->node;
+        bool is_there = member->is_self || member->is_heard;
+
+        render_row(table);
+        render_cell(table, "%" PRIu64, node == NULL ? 0 : node->node_id);
+        render_cell(table, "%s",
+                    names_word(&names_raft_role, node == NULL ? 0 : (unsigned)node->role));
+        render_cell(table, "%s", node == NULL ? "" : node->zone);
+        render_cell(table, "%s", member_address(node, text));
+        render_cell(table, "%s", member->is_self ? "self" : is_there ? "yes" : "no");
+        render_cell_color(table, is_there ? RENDER_GOOD : RENDER_BAD);
+        render_cell(table, "%s", member->is_self ? "" : render_duration(member->age, text));
+        render_cell(table, "%s", member->is_self ? "" : render_duration(member->raft_age, text));
+        render_cell(table, "%" PRIu64, member->revision);
+        render_cell(table, "%" PRIu64, member->epoch);
+        render_cell(table, "%s", member->is_leader ? "leader" : "");
+        render_cell(table, "%s", member_remarks(member, text));
+    }
+    render_table_print(ctl, table);
+}
+
+void render_status(struct ctl *ctl, const Jury__V1__GetStatusResponse *status)
+{
+    const Jury__V1__GroupCounts *groups = status->groups;
+    const Jury__V1__BackendCounts *backends = status->backends;
+    FILE *out = ctl->out;
+
+    fprintf(out, "cluster %s is %s, seen from node %" PRIu64 "\n",
+            status->cluster_id[0] == '\0' ? "(not made yet)" : status->cluster_id,
+            health_word(status->health), status->node_id);
+    for (size_t i = 0; i < status->n_problems; i++) {
+        render_sentence(out, "  ! ", status->problems[i]);
+    }
+    fprintf(out, "revision     %" PRIu64 "%s\n", status->revision,
+            status->is_last_known_good ? " from the last-known-good file, not from the store" : "");
+    if (status->state_hash[0] != '\0') {
+        fprintf(out, "state hash   %s\n", status->state_hash);
+    }
+    put_store(out, status->store);
+    if (groups != NULL) {
+        fprintf(out,
+                "groups       %" PRIu32 ": %" PRIu32 " ok, %" PRIu32 " degraded, %" PRIu32
+                " fail-open, %" PRIu32 " closed\n",
+                groups->total, groups->ok, groups->degraded, groups->fail_open, groups->closed);
+    }
+    if (backends != NULL) {
+        fprintf(out,
+                "backends     %" PRIu32 ": %" PRIu32 " healthy, %" PRIu32 " unhealthy, %" PRIu32
+                " initial, %" PRIu32 " with checks off, %" PRIu32 " in maintenance\n",
+                backends->total, backends->healthy, backends->unhealthy, backends->initial,
+                backends->unavailable, backends->unused);
+        if (backends->unreachable > 0 || backends->held > 0 || backends->removing > 0) {
+            fprintf(out,
+                    "             %" PRIu32 " not reachable from here, %" PRIu32
+                    " held for lack of votes, %" PRIu32 " being removed\n",
+                    backends->unreachable, backends->held, backends->removing);
+        }
+    }
+    if (status->n_members > 0) {
+        fputc('\n', out);
+        put_members(ctl, status->members, status->n_members);
+    }
+    put_data_planes(ctl, status->data_planes, status->n_data_planes);
+}
+
+void render_ready(struct ctl *ctl, const Jury__V1__CheckReadyResponse *ready)
+{
+    static const struct render_column columns[] = {
+        {"CHECK", false}, {"STATE", false}, {"WHY", false}};
+    struct render_table *table = render_table_new(columns, 3);
+
+    fprintf(ctl->out, "%s\n", ready->is_ready ? "ready" : "not ready");
+    for (size_t i = 0; i < ready->n_checks; i++) {
+        const Jury__V1__ReadyCheck *check = ready->checks[i];
+
+        render_row(table);
+        render_cell(table, "%s", check->name);
+        render_cell(table, "%s", check->is_ok ? "ok" : "not ok");
+        render_cell_color(table, check->is_ok ? RENDER_GOOD : RENDER_BAD);
+        render_cell(table, "%s", check->message);
+    }
+    render_table_print(ctl, table);
+}
+
+void render_members(struct ctl *ctl, const Jury__V1__ListMembersResponse *members)
+{
+    fprintf(ctl->out, "cluster %s\n", members->cluster_id);
+    put_members(ctl, members->members, members->n_members);
+}
+
+void render_peers(struct ctl *ctl, const Jury__V1__GetStatusResponse *status)
+{
+    char *lines = ctl->failure.lines;
+    size_t used = 0;
+
+    for (size_t i = 0; i < status->n_members; i++) {
+        const Jury__V1__MemberStatus *member = status->members[i];
+        char address[RENDER_TEXT_BYTES];
+        char age[RENDER_TEXT_BYTES];
+        char key[48];
+        char value[3 * RENDER_TEXT_BYTES];
+
+        if (member->node == NULL || member->is_self) {
+            continue;
+        }
+        member_address(member->node, address);
+        snprintf(key, sizeof key, "node_%" PRIu64, member->node->node_id);
+        /* The leader is chosen by the store, so its contact counts here. */
+        const Google__Protobuf__Duration *heard =
+            member->raft_age != NULL ? member->raft_age : member->age;
+        if (heard == NULL) {
+            snprintf(value, sizeof value, "%s, never heard since this node started", address);
+        } else {
+            snprintf(value, sizeof value, "%s, last heard %s ago%s", address,
+                     render_duration(heard, age), member->is_heard ? "" : ", not answering now");
+        }
+        ctl_detail(ctl, key, value);
+        int n = snprintf(lines + used, sizeof ctl->failure.lines - used, "%s  node %" PRIu64 ": %s",
+                         used == 0 ? "" : "\n", member->node->node_id, value);
+        used += n > 0 ? (size_t)n : 0;
+        if (used >= sizeof ctl->failure.lines) {
+            return;
+        }
+    }
+}
+
+static void put_peers(struct ctl *ctl, const Jury__V1__DescribeNodeResponse *node)
+{
+    static const struct render_column columns[] = {
+        {"PEER", false},    {"ENDPOINT", false}, {"HEARD", true}, {"HELLO", true},
+        {"RECEIVED", true}, {"DROPPED", true},   {"STALE", true}, {"REFUSED", true}};
+    struct render_table *table = render_table_new(columns, 8);
+    char text[RENDER_TEXT_BYTES];
+
+    if (node->n_peers > 0) {
+        fputc('\n', ctl->out);
+    }
+    for (size_t i = 0; i < node->n_peers; i++) {
+        const Jury__V1__PeerStatus *peer = node->peers[i];
+
+        render_row(table);
+        render_cell(table, "%" PRIu64, peer->node_id);
+        render_cell(table, "%s", peer->endpoint);
+        render_cell(table, "%s", render_duration(peer->age, text));
+        render_cell(table, "%s", render_duration(peer->hello_age, text));
+        render_cell(table, "%" PRIu64, peer->n_received);
+        render_cell(table, "%" PRIu64, peer->n_dropped);
+        render_cell(table, "%" PRIu64, peer->n_stale);
+        render_cell(table, "%" PRIu64, peer->n_refused);
+    }
+    render_table_print(ctl, table);
+}
+
+void render_node(struct ctl *ctl, const Jury__V1__DescribeNodeResponse *node)
+{
+    FILE *out = ctl->out;
+    char text[RENDER_TEXT_BYTES];
+
+    if (node->node_id == 0) {
+        fprintf(out, "node         (not yet in a cluster)\n");
+    } else {
+        fprintf(out, "node         %" PRIu64 " of cluster %s\n", node->node_id, node->cluster_id);
+    }
+    fprintf(out, "version      %s\n", node->version);
+    fprintf(out, "started      %s ago, epoch %" PRIu64 "\n", render_duration(node->uptime, text),
+            node->epoch);
+    fprintf(out, "time         %s\n", render_time(node->time, text));
+    fprintf(out, "public key   %s\n", node->public_key);
+    fprintf(out, "listens      %s for votes and calls, %s for Raft\n", node->mesh_address,
+            node->raft_address);
+    put_store(out, node->store);
+    fprintf(out, "targets      %" PRIu32 "\n", node->n_targets);
+    if (node->probe_engine != NULL) {
+        fprintf(out, "probes       engine %s (", node->probe_engine->name);
+        for (size_t i = 0; i < node->probe_engine->n_capabilities; i++) {
+            fprintf(out, "%s%s", i == 0 ? "" : ", ", node->probe_engine->capabilities[i]);
+        }
+        fprintf(out, "), %" PRIu32 " under way\n", node->probe_engine->n_in_flight);
+    }
+    fprintf(out, "table        generation %" PRIu64 "\n", node->published_generation);
+    put_peers(ctl, node);
+    put_data_planes(ctl, node->data_planes, node->n_data_planes);
+}
+
+void render_counters(struct ctl *ctl, const Jury__V1__ListCountersResponse *counters)
+{
+    static const struct render_column columns[] = {
+        {"COUNTER", false}, {"OF", false}, {"VALUE", true}, {"WHAT", false}};
+    struct render_table *table = render_table_new(columns, 4);
+
+    for (size_t i = 0; i < counters->n_counters; i++) {
+        const Jury__V1__Counter *counter = counters->counters[i];
+
+        render_row(table);
+        render_cell(table, "%s", counter->name);
+        render_cell(table, "%s", counter->label);
+        render_cell(table, "%" PRIu64, counter->value);
+        render_cell(table, "%s", counter->help);
+    }
+    render_table_print(ctl, table);
+}
+
+void render_keys(struct ctl *ctl, const Jury__V1__ListKeysResponse *keys)
+{
+    static const struct render_column columns[] = {{"NAME", false},
+                                                   {"ROLE", false},
+                                                   {"EXPIRES", false},
+                                                   {"PUBLIC KEY", false},
+                                                   {"REVISION", true}};
+    struct render_table *table = render_table_new(columns, 5);
+    char text[RENDER_TEXT_BYTES];
+
+    for (size_t i = 0; i < keys->n_keys; i++) {
+        const Jury__V1__AccessKey *key = keys->keys[i]->key;
+
+        if (key == NULL) {
+            continue;
+        }
+        render_row(table);
+        render_cell(table, "%s", key->name);
+        render_cell(table, "%s", names_word(&names_key_role, (unsigned)key->role));
+        render_cell(table, "%s", key->expires == NULL ? "never" : render_time(key->expires, text));
+        render_cell(table, "%s", key->public_key);
+        render_cell(table, "%" PRIu64, keys->keys[i]->changed_revision);
+    }
+    render_table_print(ctl, table);
+}

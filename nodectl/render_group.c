@@ -1,0 +1,243 @@
+/* Groups, backends, drains and listeners. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/model/names.h"
+#include "common/model/reason.h"
+#include "common/spec/field.h"
+#include "common/spec/value.h"
+#include "nodectl/render.h"
+
+static enum render_color group_color(Jury__V1__GroupState state)
+{
+    switch ((int)state) {
+    case GROUP_OK:
+        return RENDER_GOOD;
+    case GROUP_DEGRADED:
+        return RENDER_WARN;
+    case GROUP_FAIL_OPEN:
+    case GROUP_CLOSED:
+        return RENDER_BAD;
+    default:
+        return RENDER_DIM;
+    }
+}
+
+void render_groups(struct ctl *ctl, const Jury__V1__ListGroupsResponse *groups)
+{
+    static const struct render_column columns[] = {
+        {"GROUP", false},  {"PROFILE", false}, {"PROTOCOL", false}, {"STATE", false},
+        {"HEALTHY", true}, {"BACKENDS", true}, {"SINCE", true},     {"REVISION", true}};
+    struct render_table *table = render_table_new(columns, 8);
+    char text[RENDER_TEXT_BYTES];
+
+    for (size_t i = 0; i < groups->n_groups; i++) {
+        const Jury__V1__GroupSummary *group = groups->groups[i];
+
+        render_row(table);
+        render_cell(table, "%s", group->name);
+        render_cell(table, "%s", names_word(&names_profile, (unsigned)group->profile));
+        render_cell(table, "%s", names_word(&names_protocol, (unsigned)group->protocol));
+        render_cell(table, "%s%s", group_state_word((enum group_state)group->state),
+                    group->is_deleted   ? " (deleted)"
+                    : group->is_warming ? " (warming)"
+                                        : "");
+        render_cell_color(table, group_color(group->state));
+        render_cell(table, "%" PRIu32 "/%" PRIu32, group->n_healthy, group->n_eligible);
+        render_cell(table, "%" PRIu32, group->backends == NULL ? 0 : group->backends->total);
+        render_cell(table, "%s", render_duration(group->since, text));
+        render_cell(table, "%" PRIu64, group->changed_revision);
+    }
+    render_table_print(ctl, table);
+}
+
+/* The fields of a table, one a line, nested ones by their path. */
+static void put_fields(FILE *out, const struct spec_table *table, const void *base,
+                       const char *prefix)
+{
+    for (size_t i = 0; i < table->n_fields; i++) {
+        const struct spec_field *field = &table->fields[i];
+        const void *from = (const uint8_t *)base + field->offset;
+        char path[RENDER_TEXT_BYTES];
+        char text[VALUE_TEXT_BYTES];
+
+        if ((field->flags & (SPEC_LATER | SPEC_ALTERNATE)) != 0 ||
+            !spec_field_applies(field, base) || field->type == SPEC_TYPE_LIST ||
+            ((field->flags & SPEC_OMIT_ZERO) != 0 && value_is_zero(field, from))) {
+            continue;
+        }
+        snprintf(path, sizeof path, "%s%s", prefix, field->name);
+        if (field->type == SPEC_TYPE_OBJECT) {
+            strncat(path, ".", sizeof path - strlen(path) - 1);
+            put_fields(out, field->fields, from, path);
+        } else {
+            fprintf(out, "  %-26s %s\n", path, value_format(field, from, text, sizeof text));
+        }
+    }
+}
+
+static void put_window(FILE *out, const char *title, const Jury__V1__Window *window)
+{
+    char opinion[RENDER_TEXT_BYTES];
+    char verdict[RENDER_TEXT_BYTES];
+
+    if (window != NULL) {
+        fprintf(out, "  %-26s %s to a node's opinion, %s to the verdict everywhere\n", title,
+                render_duration(window->opinion, opinion),
+                render_duration(window->verdict, verdict));
+    }
+}
+
+void render_group(struct ctl *ctl, const Jury__V1__DescribeGroupResponse *answer,
+                  const struct server_group *group)
+{
+    const Jury__V1__GroupSummary *summary = answer->summary;
+    FILE *out = ctl->out;
+    char text[RENDER_TEXT_BYTES];
+    char title[RENDER_TEXT_BYTES];
+
+    fprintf(out, "group %s", group->name);
+    if (summary != NULL) {
+        fprintf(out, " is %s: %" PRIu32 " of %" PRIu32 " backends in use are healthy",
+                group_state_word((enum group_state)summary->state), summary->n_healthy,
+                summary->n_eligible);
+    }
+    fprintf(out, "\n  %-26s %" PRIu64 "\n", "revision", answer->changed_revision);
+    for (uint32_t i = 0; i < group->n_labels; i++) {
+        snprintf(title, sizeof title, "labels.%.63s", group->labels[i].key);
+        fprintf(out, "  %-26s %s\n", title, group->labels[i].value);
+    }
+    put_fields(out, spec_kind_info(SPEC_GROUP)->spec, group, "");
+    put_window(out, "failure window", answer->failure_window);
+    snprintf(title, sizeof title, "success window (r = %.40s)",
+             render_duration(answer->assumed_response, text));
+    put_window(out, title, answer->success_window);
+    if (answer->n_backends > 0) {
+        fputc('\n', out);
+        render_backends(ctl, answer->backends, answer->n_backends, false);
+    }
+}
+
+static void put_drain_cell(struct render_table *table, const Jury__V1__DrainStatus *drain)
+{
+    char text[RENDER_TEXT_BYTES];
+
+    if (drain == NULL) {
+        render_cell(table, "-");
+    } else if (drain->is_done) {
+        render_cell(table, "done");
+    } else if (drain->remaining != NULL) {
+        render_cell(table, "%" PRIu64 " flows, %s left", drain->n_flows,
+                    render_duration(drain->remaining, text));
+    } else {
+        render_cell(table, "%" PRIu64 " flows", drain->n_flows);
+    }
+}
+
+static void put_life(struct render_table *table, const Jury__V1__BackendStatus *status)
+{
+    static const char *const words[] = {"?", "adding", "available", "removing", "replacing"};
+    unsigned life = (unsigned)status->life;
+
+    if (life == 3 || life == 4 || life == 1) {
+        render_cell(table, "%s", words[life]);
+    } else {
+        render_cell(table, "%s",
+                    names_word(&names_admin_state, (unsigned)status->backend->admin_state));
+    }
+}
+
+/* What of a verdict fits into a row. */
+static void put_verdict_cells(struct render_table *table, const Jury__V1__Verdict *verdict)
+{
+    char text[RENDER_TEXT_BYTES];
+
+    render_cell(table, "%s", health_state_word((enum health_state)verdict->state));
+    render_cell_color(table, render_health_color(verdict->state));
+    render_cell(table, "%s", render_marks(verdict, text));
+    render_cell(table, "%" PRIu32 "/%" PRIu32 "/%" PRIu32, verdict->n_pass, verdict->n_fail,
+                verdict->n_observers);
+    render_cell(table, "%s", render_duration(verdict->since, text));
+    render_cell(table, "%s",
+                verdict->reason == JURY__V1__PROBE_REASON__PROBE_REASON_UNSPECIFIED
+                    ? ""
+                    : probe_reason_word((unsigned)verdict->reason));
+}
+
+void render_backends(struct ctl *ctl, Jury__V1__BackendStatus *const backends[], size_t n_backends,
+                     bool with_group)
+{
+    static const struct render_column columns[] = {
+        {"GROUP", false},  {"BACKEND", false}, {"WEIGHT", true},       {"ADMIN", false},
+        {"STATE", false},  {"MARKS", false},   {"PASS/FAIL/OF", true}, {"SINCE", true},
+        {"REASON", false}, {"USE", false},     {"DRAIN", false},       {"DESCRIPTION", false}};
+    struct render_table *table =
+        render_table_new(columns + (with_group ? 0 : 1), with_group ? 12 : 11);
+    char text[RENDER_TEXT_BYTES];
+
+    for (size_t i = 0; i < n_backends; i++) {
+        const Jury__V1__BackendStatus *status = backends[i];
+
+        if (status->backend == NULL || status->verdict == NULL) {
+            continue;
+        }
+        render_row(table);
+        if (with_group) {
+            render_cell(table, "%s", status->group);
+        }
+        render_cell(table, "%s",
+                    render_endpoint(status->backend->address, status->backend->port, text));
+        render_cell(table, "%" PRIu32, status->backend->weight);
+        put_life(table, status);
+        put_verdict_cells(table, status->verdict);
+        render_cell(table, "%s", render_row_class(status->row_class));
+        put_drain_cell(table, status->drain);
+        render_cell(table, "%s", status->backend->description);
+    }
+    render_table_print(ctl, table);
+}
+
+void render_drain(struct ctl *ctl, const Jury__V1__DrainStatus *drain)
+{
+    char text[RENDER_TEXT_BYTES];
+
+    fprintf(ctl->out, "%s, %" PRIu64 " flows left", drain->is_done ? "done" : "not done",
+            drain->n_flows);
+    if (drain->remaining != NULL) {
+        fprintf(ctl->out, ", %s to the deadline of this node",
+                render_duration(drain->remaining, text));
+    }
+    for (size_t i = 0; i < drain->n_pending_nodes; i++) {
+        fprintf(ctl->out, "%s%" PRIu64, i == 0 ? "; waiting for node " : ", ",
+                drain->pending_nodes[i]);
+    }
+    fputc('\n', ctl->out);
+}
+
+void render_listeners(struct ctl *ctl, const Jury__V1__ListListenersResponse *listeners)
+{
+    static const struct render_column columns[] = {{"LISTENER", false}, {"AT", false},
+                                                   {"PROTOCOL", false}, {"GROUP", false},
+                                                   {"IDLE", false},     {"REVISION", true}};
+    struct render_table *table = render_table_new(columns, 6);
+    char text[RENDER_TEXT_BYTES];
+
+    for (size_t i = 0; i < listeners->n_listeners; i++) {
+        const Jury__V1__Listener *listener = listeners->listeners[i]->listener;
+
+        if (listener == NULL) {
+            continue;
+        }
+        render_row(table);
+        render_cell(table, "%s", listener->name);
+        render_cell(table, "%s", render_endpoint(listener->address, listener->port, text));
+        render_cell(table, "%s", names_word(&names_protocol, (unsigned)listener->protocol));
+        render_cell(table, "%s", listener->group);
+        render_cell(table, "%s",
+                    listener->idle_timeout == NULL ? "group's"
+                                                   : render_duration(listener->idle_timeout, text));
+        render_cell(table, "%" PRIu64, listeners->listeners[i]->changed_revision);
+    }
+    render_table_print(ctl, table);
+}

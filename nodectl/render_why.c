@@ -1,0 +1,324 @@
+/* Why a backend is what it is. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/model/names.h"
+#include "common/model/reason.h"
+#include "common/model/rule.h"
+#include "nodectl/render.h"
+
+static const char *standing_word(Jury__V1__VoteStanding standing)
+{
+    switch (standing) {
+    case JURY__V1__VOTE_STANDING__VOTE_STANDING_COUNTED:
+        return "counts";
+    case JURY__V1__VOTE_STANDING__VOTE_STANDING_REMEMBERED:
+        return "lost, only blocks";
+    case JURY__V1__VOTE_STANDING__VOTE_STANDING_SUSPECT:
+        return "suspect, not used";
+    case JURY__V1__VOTE_STANDING__VOTE_STANDING_WAITING:
+        return "not counted yet";
+    case JURY__V1__VOTE_STANDING__VOTE_STANDING_UNSPECIFIED:
+    case _JURY__V1__VOTE_STANDING_IS_INT_SIZE:
+        break;
+    }
+    return "no vote";
+}
+
+static const char *held_sentence(Jury__V1__HeldCause cause)
+{
+    switch (cause) {
+    case JURY__V1__HELD_CAUSE__HELD_CAUSE_FEW_VOTES:
+        return "held: fewer votes count than it takes to take a backend out";
+    case JURY__V1__HELD_CAUSE__HELD_CAUSE_NO_OWN_VOTE:
+        return "held: this node's own vote decides and it has none that it trusts";
+    case JURY__V1__HELD_CAUSE__HELD_CAUSE_CHECK_CHANGED:
+        return "held: the check changed, the votes on the new one have not settled it yet";
+    case JURY__V1__HELD_CAUSE__HELD_CAUSE_LAST_KNOWN_GOOD:
+        return "held: the verdict is of the time before this node was started";
+    case JURY__V1__HELD_CAUSE__HELD_CAUSE_UNSPECIFIED:
+    case _JURY__V1__HELD_CAUSE_IS_INT_SIZE:
+        break;
+    }
+    return "held";
+}
+
+static const char *policy_sentence(Jury__V1__FlowPolicy policy)
+{
+    switch (policy) {
+    case JURY__V1__FLOW_POLICY__FLOW_POLICY_KEEP:
+        return "they stay";
+    case JURY__V1__FLOW_POLICY__FLOW_POLICY_CLOSE_AT:
+        return "they are closed at the deadline";
+    case JURY__V1__FLOW_POLICY__FLOW_POLICY_CLOSE_NOW:
+        return "they are closed";
+    case JURY__V1__FLOW_POLICY__FLOW_POLICY_MOVE:
+        return "they move";
+    case JURY__V1__FLOW_POLICY__FLOW_POLICY_MOVE_AT:
+        return "they move at the deadline";
+    case JURY__V1__FLOW_POLICY__FLOW_POLICY_HOLD_IDLE:
+        return "they stay, idle ones until the deadline";
+    case JURY__V1__FLOW_POLICY__FLOW_POLICY_UNSPECIFIED:
+    case _JURY__V1__FLOW_POLICY_IS_INT_SIZE:
+        break;
+    }
+    return "-";
+}
+
+static enum render_color opinion_color(Jury__V1__Opinion opinion)
+{
+    switch ((int)opinion) {
+    case OPINION_PASS:
+        return RENDER_GOOD;
+    case OPINION_FAIL:
+        return RENDER_BAD;
+    default:
+        return RENDER_DIM;
+    }
+}
+
+/* "HTTP_CODE_NOT_MATCH (404)" */
+static char *reason_text(Jury__V1__ProbeReason reason, uint32_t http_status,
+                         char text[RENDER_TEXT_BYTES])
+{
+    const char *word = probe_reason_word((unsigned)reason);
+
+    if (http_status != 0) {
+        snprintf(text, RENDER_TEXT_BYTES, "%s (%" PRIu32 ")", word, http_status);
+    } else {
+        snprintf(text, RENDER_TEXT_BYTES, "%s", word);
+    }
+    return text;
+}
+
+static void put_detail(struct render_table *table, const Jury__V1__NodeVote *vote)
+{
+    const Jury__V1__VoteDetail *detail = vote->detail;
+    char text[RENDER_TEXT_BYTES];
+
+    if (detail == NULL) {
+        render_cell(table, "%s", vote->age == NULL ? "-" : "not received");
+        for (int i = 0; i < 4; i++) {
+            render_cell(table, "-");
+        }
+        return;
+    }
+    render_cell(table, "%s", reason_text(detail->reason, detail->http_status, text));
+    render_cell(table, "%" PRIu32, detail->streak);
+    render_cell(table, "%s", render_duration(detail->since, text));
+    render_cell(table, "%s", render_duration(detail->response_time, text));
+    render_cell(table, "%s",
+                detail->sentence[0] != '\0' ? detail->sentence
+                                            : probe_reason_sentence((unsigned)detail->reason));
+}
+
+static void put_votes(struct ctl *ctl, const Jury__V1__WhyResponse *why)
+{
+    static const struct render_column columns[] = {
+        {"NODE", false}, {"VOTE", false},    {"STANDING", false},
+        {"AGE", true},   {"REASON", false},  {"STREAK", true},
+        {"FOR", true},   {"RESPONSE", true}, {"MEANING", false}};
+    struct render_table *table = render_table_new(columns, 9);
+    char text[RENDER_TEXT_BYTES];
+
+    for (size_t i = 0; i < why->n_votes; i++) {
+        const Jury__V1__NodeVote *vote = why->votes[i];
+
+        render_row(table);
+        render_cell(table, "%" PRIu64 "%s", vote->node_id, vote->is_self ? " (this)" : "");
+        render_cell(table, "%s", opinion_word((enum opinion)vote->opinion));
+        render_cell_color(table, opinion_color(vote->opinion));
+        render_cell(table, "%s", standing_word(vote->standing));
+        render_cell(table, "%s", render_duration(vote->age, text));
+        put_detail(table, vote);
+    }
+    render_table_print(ctl, table);
+}
+
+static bool is_counted(const Jury__V1__NodeVote *vote, enum opinion opinion)
+{
+    return vote->standing == JURY__V1__VOTE_STANDING__VOTE_STANDING_COUNTED &&
+           (enum opinion)vote->opinion == opinion;
+}
+
+/* "node 3", "nodes 1 and 2", "nodes 1, 2 and 3" whose counted vote is that; their number. */
+static size_t list_nodes(const Jury__V1__WhyResponse *why, enum opinion opinion,
+                         char text[RENDER_TEXT_BYTES])
+{
+    size_t n_all = 0;
+    size_t n = 0;
+
+    for (size_t i = 0; i < why->n_votes; i++) {
+        n_all += is_counted(why->votes[i], opinion);
+    }
+    size_t used = (size_t)snprintf(text, RENDER_TEXT_BYTES, n_all == 1 ? "node" : "nodes");
+    for (size_t i = 0; i < why->n_votes && used < RENDER_TEXT_BYTES; i++) {
+        if (!is_counted(why->votes[i], opinion)) {
+            continue;
+        }
+        const char *between = n == 0 ? " " : n + 1 == n_all ? " and " : ", ";
+        used += (size_t)snprintf(text + used, RENDER_TEXT_BYTES - used, "%s%" PRIu64, between,
+                                 why->votes[i]->node_id);
+        n++;
+    }
+    return n_all;
+}
+
+static void put_disagreement(FILE *out, const Jury__V1__WhyResponse *why)
+{
+    char passing[RENDER_TEXT_BYTES];
+    char failing[RENDER_TEXT_BYTES];
+
+    if (list_nodes(why, OPINION_PASS, passing) > 0 && list_nodes(why, OPINION_FAIL, failing) > 0) {
+        fprintf(out, "\nthe nodes disagree: it passes for %s and fails for %s\n", passing, failing);
+    }
+}
+
+static void put_rule(FILE *out, const Jury__V1__VerdictRule *rule)
+{
+    char down[RENDER_TEXT_BYTES];
+    char up[RENDER_TEXT_BYTES];
+
+    if (rule == NULL) {
+        return;
+    }
+    render_rule(rule->down, down);
+    if (rule->up == NULL) {
+        fprintf(out, "  rule         %s, below quorum %s\n", down,
+                names_word(&names_below_quorum, (unsigned)rule->below_quorum));
+    } else {
+        fprintf(out, "  rule         down: %s, up: %s, below quorum %s\n", down,
+                render_rule(rule->up, up),
+                names_word(&names_below_quorum, (unsigned)rule->below_quorum));
+    }
+}
+
+/* How this node probes, and the last result: case A11 wants both addresses. */
+static void put_probing(FILE *out, const Jury__V1__WhyResponse *why)
+{
+    const Jury__V1__OwnProbing *probing = why->probing;
+    char text[RENDER_TEXT_BYTES];
+    char other[RENDER_TEXT_BYTES];
+
+    fprintf(out, "  backend      %s\n",
+            render_endpoint(why->backend->address, why->backend->port, text));
+    if (probing == NULL || probing->address[0] == '\0') {
+        fprintf(out, "  probed       no\n");
+        return;
+    }
+    fprintf(out, "  probed       %s by %s", render_endpoint(probing->address, probing->port, text),
+            names_word(&names_check_type, (unsigned)probing->type));
+    fprintf(out, ", timeout %s, interval %s\n", render_duration(probing->timeout, text),
+            render_duration(probing->interval, other));
+    fprintf(out,
+            "  thresholds   %" PRIu32 " failures in a row make a vote fail (now %" PRIu32
+            "), %" PRIu32 " passes make it pass (now %" PRIu32 ")\n",
+            probing->unhealthy_threshold, probing->fail_streak, probing->healthy_threshold,
+            probing->pass_streak);
+    fprintf(out, "  windows      %s from the first failing probe to this node's vote at most",
+            render_duration(probing->failure_window, text));
+    fprintf(out, ", %s from the first passing one\n",
+            render_duration(probing->success_window, text));
+    if (probing->last != NULL) {
+        const Jury__V1__ProbeResult *last = probing->last;
+
+        fprintf(out, "  last probe   %s after %s, ",
+                reason_text(last->reason, last->http_status, text),
+                render_duration(last->response_time, other));
+        fprintf(out, "%s ago: %s\n", render_duration(last->age, text), last->sentence);
+    }
+}
+
+static void put_counts(FILE *out, const Jury__V1__WhyResponse *why)
+{
+    const Jury__V1__Verdict *verdict = why->verdict;
+
+    fprintf(out,
+            "  votes        %" PRIu32 " pass and %" PRIu32 " fail of %" PRIu32
+            " that count; %" PRIu32 " observers, %" PRIu32 " must count for it to go down\n",
+            verdict->n_pass, verdict->n_fail, verdict->n_counted, verdict->n_observers,
+            verdict->quorum);
+    if (why->n_remembered_fail > 0 || why->n_remembered_pass > 0) {
+        fprintf(out,
+                "               lost votes that only block: %" PRIu32 " pass, %" PRIu32 " fail\n",
+                why->n_remembered_pass, why->n_remembered_fail);
+    }
+    for (size_t i = 0; i < why->n_reasons; i++) {
+        fprintf(out, "%s %s: %s\n", i == 0 ? "  decided by  " : "              ",
+                probe_reason_word((unsigned)why->reasons[i]),
+                probe_reason_sentence((unsigned)why->reasons[i]));
+    }
+}
+
+static void put_use(FILE *out, const Jury__V1__WhyResponse *why)
+{
+    fprintf(out, "  weight       %" PRIu32 ", %s\n", why->weight,
+            names_word(&names_admin_state, (unsigned)why->admin_state));
+    fprintf(out, "  new flows    %s\n",
+            why->row_class == JURY__V1__ROW_CLASS__ROW_CLASS_UNSPECIFIED
+                ? "not in the forwarding table"
+                : render_row_class(why->row_class));
+    fprintf(out, "  open flows   %s\n", policy_sentence(why->flow_policy));
+}
+
+static void put_head(struct ctl *ctl, const Jury__V1__WhyResponse *why)
+{
+    const Jury__V1__Verdict *verdict = why->verdict;
+    FILE *out = ctl->out;
+    char text[RENDER_TEXT_BYTES];
+    char marks[RENDER_TEXT_BYTES];
+
+    render_marks(verdict, marks);
+    fprintf(out, "%s/%s is %s%s%s%s%s on node %" PRIu64 "\n", why->backend->group,
+            render_endpoint(why->backend->address, why->backend->port, text),
+            health_state_word((enum health_state)verdict->state), marks[0] == '\0' ? "" : " (",
+            marks, marks[0] == '\0' ? "" : ")",
+            verdict->is_unreachable ? ", unreachable from here," : "", why->node_id);
+    if (why->sentence[0] != '\0') {
+        render_sentence(out, "  ", why->sentence);
+    }
+    for (size_t i = 0; i < verdict->n_held_causes; i++) {
+        fprintf(out, "  %s\n", held_sentence(verdict->held_causes[i]));
+    }
+    if (why->kept_age != NULL) {
+        fprintf(out, "  kept         %s ago\n", render_duration(why->kept_age, text));
+    }
+    fprintf(out, "  since        %s\n", render_duration(verdict->since, text));
+}
+
+static void put_next(FILE *out, const Jury__V1__WhyResponse *why)
+{
+    if (why->next_down == NULL && why->next_up == NULL) {
+        return;
+    }
+    fputs("\nwhat would change it:\n", out);
+    if (why->next_down != NULL) {
+        render_sentence(out, "  - ", why->next_down->sentence);
+    }
+    if (why->next_up != NULL) {
+        render_sentence(out, "  - ", why->next_up->sentence);
+    }
+}
+
+void render_why(struct ctl *ctl, const Jury__V1__WhyResponse *why, uint64_t revision)
+{
+    FILE *out = ctl->out;
+
+    if (why->backend == NULL || why->verdict == NULL) {
+        return;
+    }
+    put_head(ctl, why);
+    put_probing(out, why);
+    put_rule(out, why->rule);
+    put_counts(out, why);
+    put_use(out, why);
+    if (why->drain != NULL) {
+        fputs("  drain        ", out);
+        render_drain(ctl, why->drain);
+    }
+    fprintf(out, "  revision     %" PRIu64 "\n\n", revision);
+    put_votes(ctl, why);
+    put_disagreement(out, why);
+    put_next(out, why);
+}
