@@ -78,7 +78,7 @@ uint64_t select_signature(const struct select_set *set, uint8_t rank);
 uint32_t select_n_slots(uint32_t n_members);
 
 /* Fill the array as Maglev does (Eisenbud et al., NSDI 2016, section 3.4), with turns by weight: a
- * member's slots are its share of the weights to within one slot. SELECT_SLOT_NONE everywhere when
+ * member's slots are its share of the weights to within two slots. SELECT_SLOT_NONE everywhere when
  * no member has weight. n_slots: select_n_slots. Errors: ERR_NOMEM. */
 #define SELECT_SLOT_NONE UINT16_MAX
 int select_fill_slots(const uint64_t ids[], const uint8_t weights[], uint32_t n_members,
