@@ -12,8 +12,9 @@
  * How to read. Map `root`; load `generation` first, then `layout`, then `state`; map those two
  * files; a missing file means: load the root again. Each 200 ms look at the root's path: another
  * inode is another agent, so map that one. A scope's rows are read between two loads of its
- * sequence that are equal and even; after 1000 tries go on with the last copy, and without one take
- * the rows one by one: any mixture of two updates is legal. A row whose word carries other birth
+ * sequence that are equal and even; after 1000 tries go on with the last copy if it is not older
+ * than the generation you adopted, else take the rows one by one: any mixture of two updates is
+ * legal. A row whose word carries other birth
  * bits than the layout's is to be taken as removed. No mapped file is ever cut or written over, so
  * what is mapped stays good when the agent stops: go on with it.
  *

@@ -55,7 +55,8 @@ bool status_reader_row(struct status_reader *reader, uint32_t row, uint64_t birt
 /* The engine's question about its draining rows. rows: n of them, row and birth filled in, the rest
  * answered. Returns is_counting: some plane is alive. A row is adopted when every living plane has
  * adopted the generation of its word and counts it. Refused planes are passed over (and named by
- * their view): a hostile file neither ends a drain nor holds one up. */
+ * their view): a damaged file neither ends a drain nor holds one up. A well-formed one that lies
+ * can hold a drain up to its deadline, no longer. */
 bool status_reader_answer(struct status_reader *reader, const struct table_writer *writer,
                           struct data_plane_row rows[], size_t n_rows);
 

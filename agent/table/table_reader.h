@@ -29,6 +29,9 @@ const struct jury_root *table_snapshot_root(const struct table_snapshot *snapsho
 const uint64_t *table_snapshot_ids(const struct table_snapshot *snapshot);
 const uint8_t *table_snapshot_weights(const struct table_snapshot *snapshot);
 uint32_t table_snapshot_n_rows(const struct table_snapshot *snapshot);
+/* The sequence of the scope with that row, and the row's word itself (table_scope.h takes them). */
+const uint64_t *table_snapshot_sequence(const struct table_snapshot *snapshot, uint32_t scope_row);
+const uint64_t *table_snapshot_word(const struct table_snapshot *snapshot, uint32_t row);
 
 /* The generation that is in force now: what it raised is visible to every later load of words, if
  * *ret_is_current says that this snapshot is the one it was raised with. Else a newer snapshot must

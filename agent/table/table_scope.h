@@ -15,9 +15,15 @@ struct table_scopes;
 struct table_scopes *table_scopes_new(struct table_snapshot *snapshot);
 void table_scopes_free(struct table_scopes *scopes);
 
+/* From now on no copy from before this generation is used: call it before publishing that the
+ * generation is adopted. */
+void table_scopes_adopt(struct table_scopes *scopes, uint64_t generation);
+
 /* The scope's members with their ranks as they are now. Costs one load when nothing has changed;
- * else the words are taken under the sequence, at most JURY_SCOPE_TRIES times; then the last copy
- * is used, and without one the words are taken one by one. Valid until the next call. */
+ * else the words are taken under the sequence, at most JURY_SCOPE_TRIES times. After that the last
+ * copy is used, but not one older than the adopted generation (a drain that was reported as adopted
+ * would not hold): then, and without a copy, the words are taken one by one. Valid until the next
+ * call. */
 struct select_set table_scopes_take(struct table_scopes *scopes, uint32_t scope_index);
 /* Rises when the ranks of that scope have changed since the start. */
 uint32_t table_scopes_version(const struct table_scopes *scopes, uint32_t scope_index);

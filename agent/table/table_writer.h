@@ -14,15 +14,12 @@
 
 #include "agent/core/classes.h"
 #include "agent/core/last_known_good.h"
+#include "agent/table/boot_id.h"
 #include "common/base/err.h"
 #include "common/model/cluster.h"
 
 /* Publish layouts at most this often; the newest wins (design.md 6). */
 #define TABLE_LAYOUT_INTERVAL_MS 200
-
-struct boot_id {
-    uint8_t bytes[16];
-};
 
 struct table_identity {
     struct cluster_id cluster_id;
@@ -31,9 +28,6 @@ struct table_identity {
                        the old table's if that is not older */
     struct boot_id boot_id;
 };
-
-/* This machine's boot id. Errors: ERR_IO. */
-int boot_id_read(struct boot_id *ret_boot_id, struct errmsg *err);
 
 struct table_writer;
 

@@ -1,0 +1,512 @@
+#include "agent/table/table_writer.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "agent/table/jury_table.h"
+#include "agent/table/table_files.h"
+#include "agent/table/table_map.h"
+#include "agent/table/table_reader.h"
+#include "agent/table/table_state.h"
+#include "common/base/limits.h"
+#include "common/base/plant.h"
+
+#define ROOT_TEMPORARY "root.new"
+#define LOCK_NAME "writer.lock"
+#define ROWS_MIN 1024
+
+/* The public numbers are those of core. */
+static_assert((int)JURY_CLASS_NONE == (int)ROW_NONE, "row class");
+static_assert((int)JURY_CLASS_WARMING == (int)ROW_WARMING, "row class");
+static_assert((int)JURY_CLASS_FAIL_OPEN == (int)ROW_FAIL_OPEN, "row class");
+static_assert((int)JURY_CLASS_SCOPE_WARMING == (int)ROW_SCOPE_WARMING, "row class");
+static_assert((int)JURY_FLOW_HOLD_IDLE == (int)FLOW_HOLD_IDLE, "flow policy");
+static_assert((int)JURY_FLOW_CLOSE_NOW == (int)FLOW_CLOSE_NOW, "flow policy");
+
+struct table_writer {
+    char *dir;
+    int dir_fd;
+    int lock_fd;
+    struct table_identity identity;
+    uint64_t generation; /* the last raised; before the first publish: one below the first */
+    uint64_t next_number;
+    struct jury_root *root; /* NULL before the first publish */
+    uint64_t layout_number;
+    struct state_file state;
+    uint64_t *row_generations;  /* state.n_rows of them */
+    struct table_snapshot *old; /* found at open; NULL = none */
+    bool old_is_ours;
+    void (*step)(void *user);
+    void *step_user;
+};
+
+static void step(struct table_writer *writer)
+{
+    if (writer->step != NULL) {
+        writer->step(writer->step_user);
+    }
+}
+
+static void store(struct table_writer *writer, uint64_t *word, uint64_t value)
+{
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+    step(writer);
+}
+
+/* --- state files --- */
+
+static uint32_t room_for(uint32_t n_rows)
+{
+    uint32_t room = ROWS_MIN;
+
+    while (room < n_rows) {
+        room *= 2;
+    }
+    return room;
+}
+
+/* A larger state file with the same words, then its number in the root: readers that still have the
+ * old one find all they knew there, and the new rows come with a later layout number. */
+static int state_grow(struct table_writer *writer, uint32_t n_rows, struct errmsg *err)
+{
+    struct state_file old = writer->state;
+    struct state_file state;
+    char name[TABLE_NAME_BYTES];
+
+    if (n_rows > LIMIT_ROWS) {
+        return errmsg_set(err, ERR_LIMIT,
+                          "the forwarding table has room for %u rows, %u are "
+                          "needed",
+                          LIMIT_ROWS, n_rows);
+    }
+    n_rows = room_for(n_rows);
+    uint64_t *generations = calloc(n_rows, sizeof *generations);
+    if (generations == NULL) {
+        return errmsg_set(err, ERR_NOMEM, "no memory for %u rows of the forwarding table", n_rows);
+    }
+    int result = state_file_make(writer->dir_fd, writer->next_number, n_rows, &state, err);
+    if (result != 0) {
+        errmsg_prefix(err, "forwarding table in %s", writer->dir);
+        free(generations);
+        return result;
+    }
+    writer->next_number++;
+    step(writer);
+    if (old.bytes != NULL) {
+        memcpy(generations, writer->row_generations, old.n_rows * sizeof *generations);
+        memcpy(state.rows, old.rows, old.n_rows * sizeof *state.rows);
+        memcpy(state.sequences, old.sequences, old.n_rows * sizeof *state.sequences);
+        step(writer);
+    }
+    free(writer->row_generations);
+    writer->row_generations = generations;
+    writer->state = state;
+    if (writer->root != NULL) {
+        store(writer, &writer->root->state, state.number);
+    }
+    if (old.bytes != NULL) {
+        unlinkat(writer->dir_fd, table_state_name(old.number, name), 0);
+        step(writer);
+        state_file_close(&old);
+    }
+    return 0;
+}
+
+/* --- open, close --- */
+
+static bool is_ours(const struct table_writer *writer, const struct jury_root *root)
+{
+    struct jury_root wanted = {0};
+
+    memcpy(&wanted.cluster_low, writer->identity.cluster_id.bytes, 8);
+    memcpy(&wanted.cluster_high, writer->identity.cluster_id.bytes + 8, 8);
+    return root->cluster_low == wanted.cluster_low && root->cluster_high == wanted.cluster_high &&
+           root->node_id == writer->identity.node_id;
+}
+
+/* What an earlier agent left. A table that can not be read is no obstacle: its generation alone
+ * matters then, and it can not be known; the epoch is what makes ours greater. */
+static int look_at_old(struct table_writer *writer, struct errmsg *err)
+{
+    struct table_reader *reader = table_reader_new(writer->dir);
+    uint64_t old_generation = 0;
+
+    if (reader == NULL) {
+        return errmsg_set(err, ERR_NOMEM, "no memory to read the old forwarding table");
+    }
+    if (table_reader_look(reader, true, &writer->old, NULL) == TABLE_NEW) {
+        const struct jury_root *root = table_snapshot_root(writer->old);
+
+        old_generation = jury_load(&root->generation);
+        writer->old_is_ours = is_ours(writer, root);
+        writer->next_number = table_snapshot_layout_number(writer->old) + 1;
+        uint64_t state = jury_load(&root->state);
+        writer->next_number = state >= writer->next_number ? state + 1 : writer->next_number;
+    }
+    table_reader_free(reader);
+
+    uint64_t first = writer->identity.epoch << 32;
+    writer->generation = first;
+    if (old_generation > first && !plant_is("table-generation-back")) {
+        writer->generation = old_generation;
+    }
+    if (writer->next_number <= first) {
+        writer->next_number = first + 1;
+    }
+    return 0;
+}
+
+int table_writer_open(const char *dir, const struct table_identity *identity,
+                      struct table_writer **ret_writer, struct errmsg *err)
+{
+    struct table_writer *writer = calloc(1, sizeof *writer);
+    int result = ERR_NOMEM;
+
+    assert(identity->epoch < UINT64_C(1) << 32);
+    if (writer == NULL) {
+        return errmsg_set(err, ERR_NOMEM, "no memory for the forwarding table");
+    }
+    writer->identity = *identity;
+    writer->dir_fd = -1;
+    writer->lock_fd = -1;
+    writer->dir = strdup(dir);
+    if (writer->dir == NULL) {
+        errmsg_set(err, ERR_NOMEM, "no memory for the forwarding table");
+        goto fail;
+    }
+    result = table_dir_open(dir, &writer->dir_fd, err);
+    if (result != 0) {
+        goto fail;
+    }
+    result = table_lock_take(writer->dir_fd, LOCK_NAME, "writing the forwarding table there",
+                             &writer->lock_fd, err);
+    if (result != 0) {
+        errmsg_prefix(err, "%s", dir);
+        goto fail;
+    }
+    result = look_at_old(writer, err);
+    if (result == 0) {
+        result = state_grow(writer, ROWS_MIN, err);
+    }
+    if (result != 0) {
+        goto fail;
+    }
+    *ret_writer = writer;
+    return 0;
+fail:
+    table_writer_close(writer);
+    return result;
+}
+
+void table_writer_close(struct table_writer *writer)
+{
+    if (writer == NULL) {
+        return;
+    }
+    state_file_close(&writer->state);
+    if (writer->root != NULL) {
+        munmap(writer->root, sizeof *writer->root);
+    }
+    table_snapshot_unref(writer->old);
+    if (writer->lock_fd >= 0) {
+        close(writer->lock_fd);
+    }
+    if (writer->dir_fd >= 0) {
+        close(writer->dir_fd);
+    }
+    free(writer->row_generations);
+    free(writer->dir);
+    free(writer);
+}
+
+uint64_t table_writer_old_revision(const struct table_writer *writer)
+{
+    if (writer->old == NULL || !writer->old_is_ours) {
+        return 0;
+    }
+    return jury_load(&table_snapshot_root(writer->old)->revision);
+}
+
+size_t table_writer_old_deadlines(const struct table_writer *writer,
+                                  struct kept_deadline deadlines[], size_t capacity)
+{
+    uint64_t boot_low;
+    uint64_t boot_high;
+    size_t n_deadlines = 0;
+
+    if (writer->old == NULL || !writer->old_is_ours) {
+        return 0;
+    }
+    const struct jury_root *root = table_snapshot_root(writer->old);
+    const struct table_layout *layout = table_snapshot_layout(writer->old);
+    boot_id_words(&writer->identity.boot_id, &boot_low, &boot_high);
+    if (root->boot_low != boot_low || root->boot_high != boot_high) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < layout->header->n_members; i++) {
+        const struct jury_member *member = table_layout_member(layout, i);
+        struct table_row row = table_snapshot_row(writer->old, member->row, member->birth);
+
+        if (row.deadline_boot_ns == 0) {
+            continue;
+        }
+        if (n_deadlines < capacity) {
+            deadlines[n_deadlines] = (struct kept_deadline){
+                .row = member->row,
+                .birth = member->birth,
+                .drain_revision =
+                    row.deadline_cause == DEADLINE_VERDICT ? 0 : jury_load(&root->revision),
+                .is_exact = false,
+                .deadline_boot_ns = row.deadline_boot_ns,
+            };
+        }
+        n_deadlines++;
+    }
+    return n_deadlines;
+}
+
+/* --- words --- */
+
+static uint64_t word_of(const struct row_word *row, unsigned flow_policy, uint32_t n_changes)
+{
+    assert(flow_policy < 16 && row->deadline_cause < 16);
+    return (uint64_t)row->row_class | (uint64_t)flow_policy << 8 |
+           (uint64_t)row->deadline_cause << 12 | (uint64_t)n_changes << 16 | row->birth << 48;
+}
+
+static void write_row(struct table_writer *writer, const struct row_word *row)
+{
+    struct jury_row *at = &writer->state.rows[row->row];
+    uint32_t n_changes = jury_word_changes(at->word);
+
+    if (at->deadline_ns != row->deadline_boot_ns) {
+        /* A reader must never join the old policy with the new deadline: in between, keep. */
+        store(writer, &at->word, word_of(row, FLOW_KEEP, ++n_changes));
+        store(writer, &at->deadline_ns, row->deadline_boot_ns);
+    }
+    if (at->word != word_of(row, row->flow_policy, n_changes)) {
+        store(writer, &at->word, word_of(row, row->flow_policy, n_changes + 1));
+    }
+    writer->row_generations[row->row] = writer->generation + 1;
+}
+
+static bool is_unchanged(const struct table_writer *writer, const struct row_word *row)
+{
+    const struct jury_row *at = &writer->state.rows[row->row];
+
+    return at->word == word_of(row, row->flow_policy, jury_word_changes(at->word)) &&
+           at->deadline_ns == row->deadline_boot_ns;
+}
+
+/* Rows of one scope, all under its sequence. Returns how many of `rows` they were. */
+static size_t write_scope(struct table_writer *writer, const struct row_word rows[], size_t n_rows)
+{
+    uint64_t *sequence = &writer->state.sequences[rows[0].scope_row];
+    size_t n_done = 0;
+
+    if (!plant_is("table-no-sequence")) {
+        store(writer, sequence, *sequence + 1);
+    }
+    while (n_done < n_rows && rows[n_done].scope_row == rows[0].scope_row) {
+        if (!is_unchanged(writer, &rows[n_done])) {
+            write_row(writer, &rows[n_done]);
+        }
+        n_done++;
+    }
+    if (!plant_is("table-no-sequence")) {
+        store(writer, sequence, *sequence + 1);
+    }
+    return n_done;
+}
+
+static void raise_generation(struct table_writer *writer, uint64_t revision)
+{
+    writer->generation++;
+    store(writer, &writer->root->revision, revision);
+    store(writer, &writer->root->generation, writer->generation);
+}
+
+int table_writer_apply(struct table_writer *writer, const struct row_word rows[], size_t n_rows,
+                       uint64_t revision, struct errmsg *err)
+{
+    uint32_t n_needed = 0;
+
+    for (size_t i = 0; i < n_rows; i++) {
+        uint32_t row = rows[i].row > rows[i].scope_row ? rows[i].row : rows[i].scope_row;
+
+        if (row >= LIMIT_ROWS) {
+            return errmsg_set(err, ERR_LIMIT, "row %u: the forwarding table has room for %u rows",
+                              row, LIMIT_ROWS);
+        }
+        n_needed = row + 1 > n_needed ? row + 1 : n_needed;
+    }
+    if (n_needed > writer->state.n_rows) {
+        int result = state_grow(writer, n_needed, err);
+        if (result != 0) {
+            return result;
+        }
+    }
+    for (size_t i = 0; i < n_rows;) {
+        i += write_scope(writer, rows + i, n_rows - i);
+    }
+    if (writer->root != NULL) {
+        raise_generation(writer, revision);
+    }
+    return 0;
+}
+
+/* --- layouts --- */
+
+uint64_t table_writer_next_layout(struct table_writer *writer)
+{
+    return writer->next_number++;
+}
+
+static int write_all(int fd, const uint8_t *bytes, size_t n_bytes)
+{
+    while (n_bytes > 0) {
+        ssize_t n = write(fd, bytes, n_bytes);
+
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return n < 0 ? errno : ENOSPC;
+        }
+        bytes += n;
+        n_bytes -= (size_t)n;
+    }
+    return 0;
+}
+
+int table_layout_store(const char *dir, uint64_t number, const uint8_t *bytes, size_t n_bytes,
+                       struct errmsg *err)
+{
+    char name[TABLE_NAME_BYTES];
+    int dir_fd;
+    int result = table_dir_open(dir, &dir_fd, err);
+
+    if (result != 0) {
+        return result;
+    }
+    /* A left-over of that number may be mapped somewhere: never write over it. */
+    unlinkat(dir_fd, table_layout_name(number, name), 0);
+    int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+    int errnum = fd < 0 ? errno : write_all(fd, bytes, n_bytes);
+    if (fd >= 0 && close(fd) != 0 && errnum == 0) {
+        errnum = errno;
+    }
+    if (errnum != 0) {
+        if (fd >= 0) {
+            unlinkat(dir_fd, name, 0);
+        }
+        result = errmsg_set(err, err_from_errno(errnum), "%s/%s: %s", dir, name, strerror(errnum));
+    }
+    close(dir_fd);
+    return result;
+}
+
+/* The first publish: a fresh root, complete before it takes the name. */
+static int root_make(struct table_writer *writer, uint64_t layout_number, uint64_t revision,
+                     struct errmsg *err)
+{
+    char layout_name[TABLE_NAME_BYTES];
+    char state_name[TABLE_NAME_BYTES];
+    uint8_t *bytes;
+    int result =
+        table_file_make(writer->dir_fd, ROOT_TEMPORARY, sizeof(struct jury_root), &bytes, err);
+
+    if (result != 0) {
+        errmsg_prefix(err, "forwarding table in %s", writer->dir);
+        return result;
+    }
+    struct jury_root *root = (void *)bytes;
+    *root = (struct jury_root){
+        .magic = JURY_ROOT_MAGIC,
+        .version = JURY_VERSION_WORD(JURY_TABLE_MAJOR, JURY_TABLE_MINOR),
+        .node_id = writer->identity.node_id,
+        .layout = layout_number,
+        .state = writer->state.number,
+        .generation = writer->generation + 1,
+        .revision = revision,
+    };
+    memcpy(&root->cluster_low, writer->identity.cluster_id.bytes, 8);
+    memcpy(&root->cluster_high, writer->identity.cluster_id.bytes + 8, 8);
+    boot_id_words(&writer->identity.boot_id, &root->boot_low, &root->boot_high);
+    step(writer);
+    if (renameat(writer->dir_fd, ROOT_TEMPORARY, writer->dir_fd, TABLE_ROOT_NAME) != 0) {
+        result = errmsg_set(err, err_from_errno(errno), "%s/%s: %s", writer->dir, TABLE_ROOT_NAME,
+                            strerror(errno));
+        munmap(root, sizeof *root);
+        unlinkat(writer->dir_fd, ROOT_TEMPORARY, 0);
+        return result;
+    }
+    writer->root = root;
+    writer->generation++;
+    step(writer);
+    table_dir_sweep(writer->dir_fd, table_layout_name(layout_number, layout_name),
+                    table_state_name(writer->state.number, state_name));
+    step(writer);
+    return 0;
+}
+
+int table_writer_publish(struct table_writer *writer, uint64_t number, uint32_t n_rows,
+                         uint64_t revision, struct errmsg *err)
+{
+    char name[TABLE_NAME_BYTES];
+    int result = n_rows > writer->state.n_rows ? state_grow(writer, n_rows, err) : 0;
+
+    if (result != 0) {
+        return result;
+    }
+    if (writer->root == NULL) {
+        result = root_make(writer, number, revision, err);
+        writer->layout_number = result == 0 ? number : 0;
+        return result;
+    }
+    uint64_t last = writer->layout_number;
+    if (plant_is("table-unlink-early")) {
+        unlinkat(writer->dir_fd, table_layout_name(last, name), 0);
+        step(writer);
+    }
+    writer->layout_number = number;
+    store(writer, &writer->root->layout, number);
+    raise_generation(writer, revision);
+    unlinkat(writer->dir_fd, table_layout_name(last, name), 0);
+    step(writer);
+    return 0;
+}
+
+void table_writer_heartbeat(struct table_writer *writer, uint64_t boot_ns)
+{
+    if (writer->root != NULL) {
+        __atomic_store_n(&writer->root->heartbeat_ns, boot_ns, __ATOMIC_RELEASE);
+    }
+}
+
+bool table_writer_is_published(const struct table_writer *writer)
+{
+    return writer->root != NULL;
+}
+
+uint64_t table_writer_generation(const struct table_writer *writer)
+{
+    return writer->root != NULL ? writer->generation : 0;
+}
+
+uint64_t table_writer_row_generation(const struct table_writer *writer, uint32_t row)
+{
+    return row < writer->state.n_rows ? writer->row_generations[row] : 0;
+}
+
+void table_writer_set_step_hook(struct table_writer *writer, void (*hook)(void *user), void *user)
+{
+    writer->step = hook;
+    writer->step_user = user;
+}
