@@ -104,13 +104,14 @@ static void on_timer(struct connect_engine *engine, struct attempt *attempt)
     }
 }
 
-/* Everything that is ready first, then what is overdue: an answer that is there is never taken for
- * silence. */
+/* What is overdue now is judged after everything that is ready has been served: an answer that is
+ * there is never taken for silence, wherever in this function the thread is held up. */
 static void engine_run(struct probe_engine *base, const struct probe_sink *sink)
 {
     struct connect_engine *engine = of(base);
     struct epoll_event events[EVENTS_PER_WAIT];
     uint32_t n_rounds = base->capacity / EVENTS_PER_WAIT + 1;
+    uint64_t now_ns = clock_monotonic_ns();
     uint32_t index;
 
     engine->sink = sink;
@@ -124,7 +125,6 @@ static void engine_run(struct probe_engine *base, const struct probe_sink *sink)
             break;
         }
     }
-    uint64_t now_ns = clock_monotonic_ns();
     while (timers_pop(&engine->timers, now_ns, &index)) {
         on_timer(engine, &engine->attempts[index]);
     }

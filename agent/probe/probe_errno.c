@@ -2,6 +2,8 @@
 
 #include <errno.h>
 
+#include "common/base/plant.h"
+
 /* Numbers that mean the same in every call. */
 static enum probe_reason local_reason(int errnum)
 {
@@ -101,7 +103,7 @@ static enum probe_reason transfer_reason(int errnum)
     }
 }
 
-enum probe_reason probe_reason_of_errno(enum probe_call call, int errnum)
+static enum probe_reason reason_of(enum probe_call call, int errnum)
 {
     switch (call) {
     case PROBE_CALL_SOCKET:
@@ -116,4 +118,14 @@ enum probe_reason probe_reason_of_errno(enum probe_call call, int errnum)
         return transfer_reason(errnum);
     }
     return REASON_LOCAL_UNSUPPORTED;
+}
+
+enum probe_reason probe_reason_of_errno(enum probe_call call, int errnum)
+{
+    enum probe_reason reason = reason_of(call, errnum);
+
+    if (plant_is("probe-local-fault") && probe_reason_class(reason) == PROBE_INCONCLUSIVE) {
+        return REASON_CONNECT_FAILED;
+    }
+    return reason;
 }

@@ -9,6 +9,7 @@ void probe_lateness_init(struct probe_lateness *lateness, uint64_t monotonic_ns,
 {
     *lateness = (struct probe_lateness){
         .due_ns = UINT64_MAX,
+        .woke_ns = monotonic_ns,
         .gap_ns = (int64_t)(boottime_ns - monotonic_ns),
     };
 }
@@ -23,6 +24,7 @@ void probe_lateness_wake(struct probe_lateness *lateness, uint64_t monotonic_ns,
 {
     int64_t gap_ns = (int64_t)(boottime_ns - monotonic_ns);
 
+    lateness->woke_ns = monotonic_ns;
     if (monotonic_ns > lateness->due_ns) {
         uint64_t late_ns = monotonic_ns - lateness->due_ns;
 
@@ -54,10 +56,22 @@ static bool depends_on_time(enum probe_reason reason)
            reason == REASON_CONNECT_INTERRUPT;
 }
 
+/* Of the probe's time, what the loop did not serve it: late wake-ups, and the present turn beyond
+ * the time in which the next wake-up is due. */
+static uint64_t unserved_ns(const struct probe_lateness *lateness, const struct probe_life *life)
+{
+    uint64_t stalled_ns = lateness->stalled_ns - life->mark.stalled_ns;
+    uint64_t since_ns = lateness->woke_ns > life->start_ns ? lateness->woke_ns : life->start_ns;
+
+    if (life->end_ns > since_ns + PROBE_WAKE_MAX_NS) {
+        stalled_ns += life->end_ns - since_ns - PROBE_WAKE_MAX_NS;
+    }
+    return stalled_ns;
+}
+
 enum probe_reason probe_lateness_judge(const struct probe_lateness *lateness,
                                        const struct probe_life *life, enum probe_reason reason)
 {
-    uint64_t stalled_ns = lateness->stalled_ns - life->mark.stalled_ns;
     uint64_t timeout_ns = life->deadline_ns - life->start_ns;
 
     assert(life->deadline_ns >= life->start_ns && life->end_ns >= life->start_ns);
@@ -67,7 +81,7 @@ enum probe_reason probe_lateness_judge(const struct probe_lateness *lateness,
     if (lateness->suspended_ns != life->mark.suspended_ns) {
         return REASON_LOCAL_LATE;
     }
-    if (depends_on_time(reason) && stalled_ns > timeout_ns / 4) {
+    if (depends_on_time(reason) && unserved_ns(lateness, life) > timeout_ns / 4) {
         return REASON_LOCAL_LATE;
     }
     if (life->is_answered && life->end_ns > life->deadline_ns + PROBE_WAKE_SLACK_NS) {

@@ -24,6 +24,7 @@
 
 struct probe_lateness {
     uint64_t due_ns;       /* when the loop meant to wake; UINT64_MAX = only for an event */
+    uint64_t woke_ns;      /* when it did */
     int64_t gap_ns;        /* CLOCK_BOOTTIME minus CLOCK_MONOTONIC: grows by suspend alone */
     uint64_t stalled_ns;   /* total of the late wake-ups */
     uint64_t suspended_ns; /* total of suspends */
@@ -56,7 +57,7 @@ struct probe_life {
 /* The reason to report for a probe that ended by `reason`:
  *  - any failure of a probe that a suspend fell into is late;
  *  - a timeout or a hang-up is late if the loop stalled for more than a quarter of T during the
- *    probe;
+ *    probe, the turn that is not over yet included;
  *  - a timeout whose answer is there by now is late if this was found after more than the slack:
  *    nobody knows when it came.
  * Everything else stays. Late = REASON_LOCAL_LATE. */
