@@ -75,11 +75,25 @@ static void a_quarter_of_the_timeout_is_the_bound(void **state)
     struct probe_mark mark = probe_lateness_mark(&lateness);
     wake(1100, 1150);
     wake(1200, 1250);
+    wake(1399, 1400);
     assert_int_equal(judge(mark, 1400, false, REASON_CONNECT_TIMEOUT), REASON_CONNECT_TIMEOUT);
 
-    wake(1300, 1311);
+    wake(1400, 1411);
 
-    assert_int_equal(judge(mark, 1400, false, REASON_CONNECT_TIMEOUT), REASON_LOCAL_LATE);
+    assert_int_equal(judge(mark, 1411, false, REASON_CONNECT_TIMEOUT), REASON_LOCAL_LATE);
+}
+
+/* The thread was held up between looking at the sockets and judging them. */
+static void a_stall_inside_the_present_turn_counts(void **state)
+{
+    (void)state;
+    begin();
+    struct probe_mark mark = probe_lateness_mark(&lateness);
+    wake(1025, 1025);
+
+    assert_int_equal(judge(mark, 1100, false, REASON_CONNECT_INTERRUPT), REASON_CONNECT_INTERRUPT);
+    assert_int_equal(judge(mark, 1300, false, REASON_CONNECT_INTERRUPT), REASON_LOCAL_LATE);
+    assert_int_equal(judge(mark, 1300, false, REASON_CONNECT_FAILED), REASON_CONNECT_FAILED);
 }
 
 static void a_stall_before_the_probe_does_not_touch_it(void **state)
@@ -88,8 +102,16 @@ static void a_stall_before_the_probe_does_not_touch_it(void **state)
     begin();
     wake(1025, 9025);
     struct probe_mark mark = probe_lateness_mark(&lateness);
+    wake(9400, 9400);
 
-    assert_int_equal(judge(mark, 1400, false, REASON_CONNECT_TIMEOUT), REASON_CONNECT_TIMEOUT);
+    struct probe_life life = {
+        .start_ns = 9025 * MS,
+        .deadline_ns = 9425 * MS,
+        .end_ns = 9425 * MS,
+        .mark = mark,
+    };
+    assert_int_equal(probe_lateness_judge(&lateness, &life, REASON_CONNECT_TIMEOUT),
+                     REASON_CONNECT_TIMEOUT);
 }
 
 static void what_the_backend_said_stays_said_after_a_stall(void **state)
@@ -130,6 +152,7 @@ static void an_answer_found_after_the_deadline_fails_or_is_late(void **state)
     (void)state;
     begin();
     struct probe_mark mark = probe_lateness_mark(&lateness);
+    wake(1400, 1400);
 
     assert_int_equal(judge(mark, 1405, true, REASON_CONNECT_TIMEOUT), REASON_CONNECT_TIMEOUT);
     assert_int_equal(judge(mark, 1411, true, REASON_CONNECT_TIMEOUT), REASON_LOCAL_LATE);
@@ -165,6 +188,7 @@ int main(void)
         cmocka_unit_test(a_timeout_of_a_loop_in_time_is_a_failure),
         cmocka_unit_test(a_timeout_that_the_loop_slept_through_is_late),
         cmocka_unit_test(a_quarter_of_the_timeout_is_the_bound),
+        cmocka_unit_test(a_stall_inside_the_present_turn_counts),
         cmocka_unit_test(a_stall_before_the_probe_does_not_touch_it),
         cmocka_unit_test(what_the_backend_said_stays_said_after_a_stall),
         cmocka_unit_test(a_suspend_makes_every_failure_late),

@@ -1,0 +1,96 @@
+#!/usr/bin/python3
+"""A thousand targets on real sockets: case A13 (ports and descriptors), jitter, no lost probe.
+
+500 tcp and 500 http targets, I = 1 s, of one nginx, and 50 black holes with T = 500 ms. Needs root.
+"""
+import os
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from netns import FAR_4, Cable
+from nginx import PORT, Nginx
+from prober import Prober, arguments, check, check_counts, finish, run
+
+N_TARGETS, I, ROUNDS, N_HOLES = 1000, 1000, 8, 50
+HOLE_PORT = 9
+
+
+def n_descriptors(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def open_sockets(cable):
+    """Sockets of the prober's side by destination, and how many are in TIME_WAIT."""
+    by_destination, n_waiting = {}, 0
+    for line in cable.in_near("ss -Htan").splitlines():
+        fields = line.split()
+        if fields[0] == "TIME-WAIT":
+            n_waiting += 1
+        elif fields[0] != "LISTEN":
+            by_destination[fields[4]] = by_destination.get(fields[4], 0) + 1
+    return by_destination, n_waiting
+
+
+def percentile(values, share):
+    return sorted(values)[int(share * (len(values) - 1))]
+
+
+def main():
+    options = arguments()
+    cable = Cable()
+    run(f"ip -n {cable.far} route add local 10.240.0.0/16 dev lo")
+    run(f"ip -n {cable.near} route add 10.240.0.0/16 via {FAR_4}")
+    cable.filter(cable.far, f"tcp dport {HOLE_PORT} drop")
+    with tempfile.TemporaryDirectory() as folder:
+        nginx = Nginx(cable.far, folder)
+        prober = Prober(options.bin, netns=cable.near)
+        for slot in range(N_TARGETS):
+            prober.set(slot, type="tcp" if slot % 2 else "http", T=20000, I=I,
+                       to=f"10.240.{slot // 250}.{slot % 250 + 1}:{PORT}")
+        for hole in range(N_HOLES):
+            prober.set(N_TARGETS + hole, type="tcp", T=500, I=100,
+                       to=f"10.240.9.{hole + 1}:{HOLE_PORT}")
+        prober.publish()
+        descriptors, waiting, shared = [], [], set()
+        # Each target has passed so many times; meanwhile the sockets are looked at.
+        prober.wait_results(0, 2)
+        deadline = time.monotonic() + 10 * ROUNDS * I / 1000
+        while len(prober.results(0)) < ROUNDS and time.monotonic() < deadline:
+            by_destination, n_waiting = open_sockets(cable)
+            waiting.append(n_waiting)
+            shared |= {to for to, n in by_destination.items() if n > 1}
+            descriptors.append(n_descriptors(prober.process.pid))
+            time.sleep(0.05)
+        for slot in range(N_TARGETS):
+            prober.wait_results(slot, ROUNDS - 2)
+        counts = prober.final_counts()
+        prober.stop()
+        nginx.stop()
+
+    lines = [line for line in prober.lines if "slot" in line]
+    mixed = {(line["slot"] < N_TARGETS, line["class"], line["reason"]) for line in lines
+             if line["reason"] != "LOCAL_LATE"}
+    check(mixed == {(True, "pass", "OK"), (False, "fail", "CONNECT_TIMEOUT")},
+          f"{len(lines)} results: {sorted(mixed)}")
+    check(max(waiting) <= 10, f"A13: {max(waiting)} TIME_WAIT sockets at most in {len(waiting)} looks "
+          "(bound 10)")
+    check(not shared, f"A13: never more than one open socket of a target: {sorted(shared)[:3]}")
+    half = len(descriptors) // 2
+    low, high = sorted(descriptors[:half])[half // 2], sorted(descriptors[half:])[half // 2]
+    check(abs(high - low) <= 5, f"A13: descriptors flat: median {low} in the first half, {high} in "
+          f"the second, {max(descriptors)} at most")
+    late = []
+    for slot in range(N_TARGETS):
+        results = prober.results(slot)
+        late += [b["start"] - a["end"] - I / 1000 for a, b in zip(results, results[1:])]
+    late = [value for value in late if value < I / 1000]  # without a result that was left out
+    check(min(late) >= 0 and percentile(late, 0.99) < 0.2,
+          f"starts after their due time: median {percentile(late, 0.5) * 1000:.2f} ms, p99 "
+          f"{percentile(late, 0.99) * 1000:.2f} ms (goal 20, bound 200), never early")
+    check_counts(counts)
+    finish()
+
+
+main()

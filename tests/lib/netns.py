@@ -1,0 +1,51 @@
+"""Two network namespaces joined by a cable: `near`, where the prober is, and `far`, the backends."""
+import atexit
+import os
+import subprocess
+
+from prober import run
+
+NEAR_4, FAR_4 = "10.231.1.1", "10.231.1.2"
+NEAR_6, FAR_6 = "fd23:1::1", "fd23:1::2"
+
+
+class Cable:
+    def __init__(self):
+        self.near, self.far = f"jury-near-{os.getpid()}", f"jury-far-{os.getpid()}"
+        atexit.register(self.remove)
+        for name in (self.near, self.far):
+            run(f"ip netns add {name}")
+            run(f"ip -n {name} link set lo up")
+            for limit in ("net.ipv4.icmp_ratelimit", "net.ipv6.icmp.ratelimit"):
+                run(f"ip netns exec {name} sysctl -q -w {limit}=0")
+        run(f"ip -n {self.near} link add near0 type veth peer name far0 netns {self.far}")
+        for name, link, four, six in ((self.near, "near0", NEAR_4, NEAR_6),
+                                      (self.far, "far0", FAR_4, FAR_6)):
+            run(f"ip -n {name} address add {four}/24 dev {link}")
+            run(f"ip -n {name} address add {six}/64 dev {link} nodad")
+            run(f"ip -n {name} link set {link} up")
+        self.in_near("ping -c 1 -W 10 " + FAR_4, ok=False)  # neighbours are known from here on
+
+    def in_near(self, command, ok=True):
+        return run(f"ip netns exec {self.near} {command}", ok)
+
+    def in_far(self, command, ok=True):
+        return run(f"ip netns exec {self.far} {command}", ok)
+
+    def sysctl_near(self, key, value):
+        subprocess.run(["ip", "netns", "exec", self.near, "sysctl", "-q", "-w", f"{key}={value}"],
+                       check=True)
+
+    def filter(self, name, rules):
+        """nftables rules for what comes in at `far` (or `near`)."""
+        text = ("table inet jury {\n chain in {\n  type filter hook input priority 0;\n"
+                f"  {rules}\n }}\n}}\n")
+        subprocess.run(["ip", "netns", "exec", name, "nft", "-f", "-"], input=text, text=True,
+                       check=True)
+
+    def unfilter(self, name):
+        run(f"ip netns exec {name} nft flush ruleset")
+
+    def remove(self):
+        for name in (self.near, self.far):
+            run(f"ip netns del {name}", ok=False)

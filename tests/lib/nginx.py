@@ -1,0 +1,51 @@
+"""A real web server for tests."""
+import os
+import subprocess
+import time
+
+from prober import run
+
+PORT = 8080
+
+CONFIG = """
+daemon off;
+master_process off;
+pid {folder}/pid;
+error_log {folder}/error.log info;
+events {{ worker_connections 4096; }}
+http {{
+    access_log {folder}/access.log;
+    client_body_temp_path {folder}/1; proxy_temp_path {folder}/2; fastcgi_temp_path {folder}/3;
+    uwsgi_temp_path {folder}/4; scgi_temp_path {folder}/5;
+    server {{ listen {port}; location / {{ return 200 "ok\\n"; }} }}
+}}
+"""
+
+
+class Nginx:
+    """One process on PORT of all addresses of a namespace; its files are in `folder`."""
+
+    def __init__(self, netns, folder):
+        self.netns, self.folder = netns, folder
+        os.chmod(folder, 0o755)
+        self.config = os.path.join(folder, "nginx.conf")
+        with open(self.config, "w", encoding="ascii") as file:
+            file.write(CONFIG.format(folder=folder, port=PORT))
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(["ip", "netns", "exec", self.netns, "nginx", "-e",
+                                         os.path.join(self.folder, "error.log"), "-c", self.config])
+        deadline = time.monotonic() + 60
+        while not run(f"ip netns exec {self.netns} ss -Hltn sport = :{PORT}"):
+            if time.monotonic() > deadline:
+                raise RuntimeError("nginx does not listen")
+            time.sleep(0.01)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+    def log(self, name):
+        with open(os.path.join(self.folder, name), encoding="utf-8") as file:
+            return file.read()

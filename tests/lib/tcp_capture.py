@@ -1,0 +1,55 @@
+#!/usr/bin/python3
+"""Prints each TCP segment that an interface sees, a JSON line each.
+
+usage: tcp_capture.py INTERFACE    (as root; ends when its standard input does)
+The first line is {"ready": true}; then {"src", "sport", "dst", "dport", "flags", "payload"}, flags
+being letters of FSRPAU in this order.
+"""
+import json
+import os
+import select
+import socket
+import struct
+import sys
+
+ETH_P_ALL = 3
+
+
+def parse(frame):
+    kind = struct.unpack("!H", frame[12:14])[0]
+    packet = frame[14:]
+    if kind == 0x0800:
+        header = (packet[0] & 15) * 4
+        length, protocol = struct.unpack("!H", packet[2:4])[0], packet[9]
+        src, dst = (socket.inet_ntop(socket.AF_INET, packet[at:at + 4]) for at in (12, 16))
+    elif kind == 0x86dd:
+        header, protocol = 40, packet[6]
+        length = 40 + struct.unpack("!H", packet[4:6])[0]
+        src, dst = (socket.inet_ntop(socket.AF_INET6, packet[at:at + 16]) for at in (8, 24))
+    else:
+        return None
+    if protocol != socket.IPPROTO_TCP:
+        return None
+    tcp = packet[header:]
+    sport, dport = struct.unpack("!HH", tcp[:4])
+    flags = "".join(letter for bit, letter in enumerate("FSRPAU") if tcp[13] >> bit & 1)
+    return {"src": src, "sport": sport, "dst": dst, "dport": dport, "flags": flags,
+            "payload": length - header - (tcp[12] >> 4) * 4}
+
+
+def main():
+    sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+    sock.bind((sys.argv[1], 0))
+    print(json.dumps({"ready": True}), flush=True)
+    while True:
+        ready, _, _ = select.select([sock, sys.stdin], [], [])
+        if sys.stdin in ready and not os.read(0, 4096):
+            return
+        if sock in ready:
+            line = parse(sock.recv(65536))
+            if line:
+                print(json.dumps(line), flush=True)
+
+
+main()
