@@ -149,6 +149,7 @@ bool mesh_peer_status(const struct mesh *mesh, uint64_t peer, struct mesh_peer_s
     X(answers_dropped, "answers whose caller was gone or did not read")                \
     X(connects, "connections to peers that came up")                                   \
     X(disconnects, "connections to peers that were lost")                              \
+    X(before_cluster, "messages of nodes dropped: this one belongs to no cluster yet") \
     X(refused_by_peer, "connections that a peer refused")
 
 struct mesh_counters {

@@ -166,6 +166,10 @@ static void on_node_message(struct mesh *mesh, uint64_t node_id, const char *use
 {
     struct mesh_peer *peer = mesh_find_peer(mesh, node_id);
 
+    if (mesh->node_id == 0) {
+        mesh->counters.before_cluster++; /* it is being admitted, and they speak already */
+        return;
+    }
     if (peer == NULL) {
         refuse(mesh, REFUSAL_not_member, user_id, "");
         return;
@@ -193,15 +197,19 @@ static void on_node_message(struct mesh *mesh, uint64_t node_id, const char *use
 
 /* --- calls --- */
 
-static void on_call(struct mesh *mesh, const struct mesh_caller *caller, zmq_msg_t frames[],
-                    size_t n_frames)
+/* Routing id, an empty frame (which a REQ socket puts there by itself), envelope, payload. */
+static void on_call(struct mesh *mesh, const struct mesh_caller *caller, const char *user_id,
+                    zmq_msg_t frames[], size_t n_frames)
 {
     struct mesh_route route;
-    struct mesh_frames call = frames_at(frames, n_frames, 1);
 
-    if (!route_from(&frames[0], caller->is_local, &route)) {
+    if (n_frames < 3 || n_frames > 4 || zmq_msg_size(&frames[1]) != 0 ||
+        !route_from(&frames[0], caller->is_local, &route)) {
+        refuse(mesh, REFUSAL_malformed, user_id,
+               "error=\"a call is an empty frame, the envelope and the payload\"");
         return;
     }
+    struct mesh_frames call = frames_at(frames, n_frames, 2);
     mesh->counters.calls++;
     mesh->options.hooks.call(mesh->options.hooks.user, caller, &route, &call);
 }
@@ -225,16 +233,14 @@ void mesh_on_router_message(void *user, zmq_msg_t frames[], size_t n_frames)
         caller.role = ZAP_ROLE_NONE; /* asked at the handshake only, which may be long ago */
         refuse(mesh, REFUSAL_key_gone, user_id, "");
     }
-    on_call(mesh, &caller, frames, n_frames);
+    on_call(mesh, &caller, user_id, frames, n_frames);
 }
 
 void mesh_on_local_message(void *user, zmq_msg_t frames[], size_t n_frames)
 {
     const struct mesh_caller caller = {.is_local = true, .role = ZAP_ROLE_ADMIN, .name = "local"};
 
-    if (n_frames >= 2) {
-        on_call(user, &caller, frames, n_frames);
-    }
+    on_call(user, &caller, ZAP_LOCAL_USER, frames, n_frames);
 }
 
 /* Answers to what this node forwarded: on the connection that it was sent on. */

@@ -183,10 +183,11 @@ void mesh_answer(struct mesh *mesh, const struct mesh_route *route,
                  const struct mesh_frames *frames)
 {
     const struct zmq_part parts[] = {{route->bytes, route->n_bytes},
+                                     {"", 0},
                                      {frames->envelope, frames->n_envelope_bytes},
                                      {frames->payload, frames->n_payload_bytes}};
 
-    answer(mesh, route, parts, 3);
+    answer(mesh, route, parts, 4);
 }
 
 void mesh_answer_forward(struct mesh *mesh, const struct mesh_route *route, uint64_t forward_id,
