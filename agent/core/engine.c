@@ -70,6 +70,12 @@ void engine_free(struct engine *engine)
     free(engine);
 }
 
+void engine_set_epoch(struct engine *engine, uint64_t epoch)
+{
+    assert(engine->config.epoch == 0 && epoch != 0);
+    engine->config.epoch = epoch;
+}
+
 void engine_actions_init(struct engine_actions *actions)
 {
     memset(actions, 0, sizeof *actions);

@@ -1,0 +1,432 @@
+/* Events into the engine, its actions out. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent_internal.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/str.h"
+#include "common/base/units.h"
+
+/* --- actions --- */
+
+static struct addr probe_source(const struct agent *agent, const struct probe_change *change)
+{
+    uint8_t family = change->target->to.addr.family;
+    const struct addr *own = &agent->config->probe_sources[family == ADDR_IPV4 ? 0 : 1];
+
+    return own->family != ADDR_NONE ? *own : change->source;
+}
+
+static void carry_out_probes(struct agent *agent)
+{
+    const struct engine_actions *actions = &agent->actions;
+
+    if (actions->n_probes == 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < actions->n_probes; i++) {
+        const struct probe_change *change = &actions->probes[i];
+
+        if (change->target == NULL) {
+            probe_plan_editor_remove(&agent->plan, change->id);
+            continue;
+        }
+        struct probe_target target = {.id = change->id, .source = probe_source(agent, change)};
+        catalog_target_definition(change->target, &target.definition);
+        int rc = probe_plan_editor_set(&agent->plan, &target, change->is_at_start);
+        if (rc != 0) {
+            log_event(LOG_LEVEL_ERROR, "target_not_probed", "slot=%u error=\"%s\"", change->id.slot,
+                      err_text(rc));
+        }
+    }
+    struct probe_plan *plan = probe_plan_editor_publish(&agent->plan);
+    if (plan != NULL) {
+        probe_thread_plan(agent->probes, plan);
+    }
+}
+
+static void send_changes(struct agent *agent)
+{
+    for (uint16_t i = 0; i < agent->actions.n_changes; i++) {
+        mesh_send_change(agent->mesh, &agent->actions.changes[i]);
+    }
+}
+
+/* In rising sequence: a receiver drops what is older than the last it took. */
+static void carry_out_messages(struct agent *agent)
+{
+    const struct engine_actions *actions = &agent->actions;
+    bool changes_first = actions->n_chunks == 0 || actions->n_changes == 0 ||
+                         actions->changes[0].sequence < actions->chunks[0].sequence;
+
+    if (actions->has_hello) {
+        mesh_send_hello(agent->mesh, &actions->hello);
+    }
+    if (changes_first) {
+        send_changes(agent);
+    }
+    if (actions->n_chunks > 0) {
+        mesh_send_vector(agent->mesh, actions->chunks, actions->n_chunks);
+    }
+    if (!changes_first) {
+        send_changes(agent);
+    }
+    if (actions->has_drain_report) {
+        mesh_send_report(agent->mesh, &actions->drain_report);
+    }
+    if (actions->has_question) {
+        mesh_send_question(agent->mesh, &actions->question);
+    }
+    for (uint16_t i = 0; i < actions->n_replies; i++) {
+        mesh_reply_change(agent->mesh, actions->replies[i].to, &actions->replies[i].change);
+    }
+}
+
+static bool is_named(const struct engine_actions *actions, const struct catalog_backend *backend)
+{
+    for (uint16_t i = 0; i < actions->n_purges; i++) {
+        if (actions->purges[i].backend_id == backend->id &&
+            actions->purges[i].birth == backend->row.birth) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The purges with the names that a command carries. Returns their number. */
+static uint32_t collect_purges(const struct agent *agent, struct backend_purge purges[])
+{
+    const struct catalog *catalog = engine_catalog(agent->engine);
+    uint32_t n_purges = 0;
+
+    for (size_t i = 0; catalog != NULL && i < catalog_n_groups(catalog); i++) {
+        const struct catalog_group *group = catalog_group_at(catalog, i);
+
+        for (uint32_t j = 0; j < group->n_backends && n_purges < ENGINE_PURGES; j++) {
+            const struct catalog_backend *backend = &group->backends[j];
+
+            if (backend->life != LIFE_REMOVING || !is_named(&agent->actions, backend)) {
+                continue;
+            }
+            struct backend_purge *purge = &purges[n_purges++];
+            *purge = (struct backend_purge){.at = backend->spec.at,
+                                            .backend_id = backend->id,
+                                            .drain_revision = backend->drain_revision};
+            str_copy(purge->group, sizeof purge->group, group->spec.name);
+        }
+    }
+    return n_purges;
+}
+
+/* Every node names what is done; the leader alone proposes, one command at a time. */
+static void carry_out_purges(struct agent *agent)
+{
+    struct backend_purge purges[ENGINE_PURGES];
+    struct change changes[ENGINE_PURGES];
+    uint8_t *data;
+    size_t n_bytes;
+
+    if (agent->actions.n_purges == 0 || agent->purge_is_under_way || !agent_is_leader(agent)) {
+        return;
+    }
+    uint32_t n_purges = collect_purges(agent, purges);
+    for (uint32_t i = 0; i < n_purges; i++) {
+        changes[i] = (struct change){.kind = CHANGE_PURGE_BACKEND, .u.purge = &purges[i]};
+    }
+    const struct command command = {
+        .wall_ms = clock_wall_ms(), .actor = "leader", .changes = changes, .n_changes = n_purges};
+    if (n_purges == 0 || command_encode(&command, &data, &n_bytes, NULL) != 0) {
+        return;
+    }
+    if (agent_store_propose(agent, OWNER_PURGE, 0, data, n_bytes) == 0) {
+        agent->purge_is_under_way = true;
+        agent->counts.purges_proposed += n_purges;
+    }
+    free(data);
+}
+
+static void set_engine_timer(struct agent *agent, uint64_t wake_ns)
+{
+    if (wake_ns == TIMER_NEVER) {
+        uv_timer_stop(&agent->engine_timer);
+        return;
+    }
+    uint64_t now_ns = clock_monotonic_ns();
+    uint64_t delay_ms = wake_ns > now_ns ? (wake_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
+
+    uv_update_time(&agent->loop);
+    uv_timer_start(&agent->engine_timer, agent_on_engine_timer, delay_ms, 0);
+}
+
+static void carry_out(struct agent *agent)
+{
+    const struct engine_actions *actions = &agent->actions;
+    const struct catalog *catalog = engine_catalog(agent->engine);
+
+    /* Words before everything else: they are what traffic follows. */
+    agent_table_write(agent, actions->rows, actions->n_rows,
+                      catalog != NULL ? catalog_revision(catalog) : 0);
+    if (actions->layout_due) {
+        agent_layout_due(agent, actions->catalog);
+    }
+    carry_out_messages(agent);
+    carry_out_probes(agent);
+    carry_out_purges(agent);
+    agent_log_events(agent, actions->first_event, actions->n_events);
+    agent->lkg.is_dirty = agent->lkg.is_dirty || actions->verdicts_changed || actions->layout_due;
+    set_engine_timer(agent, actions->wake_ns);
+}
+
+void agent_step(struct agent *agent, struct engine_event *event)
+{
+    event->now_ns = clock_monotonic_ns();
+    event->boot_ns = clock_boottime_ns();
+    agent->counts.steps++;
+    int rc = engine_step(agent->engine, event, &agent->actions);
+    if (rc != 0) {
+        agent->counts.steps_failed++;
+        log_event(LOG_LEVEL_ERROR, "engine_step_failed", "event=%u error=\"%s\"", event->kind,
+                  err_text(rc));
+    }
+    carry_out(agent);
+}
+
+/* --- events --- */
+
+void agent_on_engine_timer(uv_timer_t *timer)
+{
+    struct engine_event event = {.kind = ENGINE_TICK};
+
+    agent_step(timer->data, &event);
+}
+
+void agent_probe_woken(void *user)
+{
+    struct agent *agent = user;
+    struct probe_result result;
+
+    for (uint32_t n = 0; agent->probes != NULL && !agent->is_stopping; n++) {
+        if (n == AGENT_RESULTS_PER_TURN) {
+            wake_signal(&agent->probe_wake); /* others get their turn first */
+            return;
+        }
+        if (!probe_thread_pop(agent->probes, &result)) {
+            return;
+        }
+        struct engine_event event = {.kind = ENGINE_PROBE_RESULT, .u.result = &result};
+        agent->counts.results++;
+        agent_step(agent, &event);
+    }
+}
+
+void agent_on_peer_message(void *user, uint64_t peer, const struct peer_message *message)
+{
+    struct agent *agent = user;
+    struct engine_event event = {.peer = peer};
+
+    if (!agent->is_formed) {
+        return;
+    }
+    switch ((enum peer_kind)message->kind) {
+    case PEER_HELLO:
+        event.kind = ENGINE_HELLO;
+        event.u.hello = &message->u.hello;
+        break;
+    case PEER_VOTE_CHUNK:
+        event.kind = ENGINE_VOTE_CHUNK;
+        event.u.chunk = &message->u.chunk;
+        break;
+    case PEER_VOTE_CHANGE:
+        event.kind = ENGINE_VOTE_CHANGE;
+        event.u.change = &message->u.change;
+        break;
+    case PEER_VOTE_QUESTION:
+        event.kind = ENGINE_VOTE_QUESTION;
+        event.u.question = &message->u.question;
+        break;
+    case PEER_DRAIN_REPORT:
+        event.kind = ENGINE_DRAIN_REPORT;
+        event.u.report = &message->u.report;
+        break;
+    case PEER_NONE:
+    case PEER_FORWARD_REQUEST:
+    case PEER_FORWARD_RESPONSE:
+        return;
+    }
+    agent_step(agent, &event);
+    if (message->kind == PEER_VOTE_CHANGE) {
+        agent_rpc_poll(agent); /* `why` may wait for just this */
+    }
+}
+
+void agent_take_catalog(struct agent *agent)
+{
+    struct engine_event event = {.kind = ENGINE_CATALOG, .u.catalog = agent->newest};
+
+    if (!agent->is_formed || agent->newest == NULL) {
+        return;
+    }
+    uint64_t revision = catalog_revision(agent->newest);
+    if (revision == 0) {
+        return; /* the cluster is still being made */
+    }
+    agent_step(agent, &event);
+    const struct catalog *in_use = engine_catalog(agent->engine);
+    if (in_use == NULL || catalog_revision(in_use) < revision) {
+        return; /* no memory now: it is kept and given again */
+    }
+    if (in_use == agent->newest || catalog_revision(in_use) == revision) {
+        agent->is_last_known_good = false;
+    }
+    catalog_unref(agent->newest);
+    agent->newest = NULL;
+    agent->lkg.is_dirty = true;
+    agent_refresh_access(agent);
+    agent_rpc_poll(agent);
+}
+
+/* --- forming --- */
+
+static int start_probes(struct agent *agent, struct errmsg *err)
+{
+    struct probe_thread_options options = {
+        .loop = {.node_id = agent->node_id, .n_allowed = agent->config->n_allowed},
+        .results_wake = &agent->probe_wake,
+        .watched = &agent->probe_loop,
+    };
+
+    memcpy(options.loop.allowed, agent->config->allowed, sizeof options.loop.allowed);
+    int rc = probe_thread_start(&options, &agent->probes, err);
+    if (rc == 0) {
+        watchdog_add(agent->watchdog, &agent->probe_loop, "probe", probe_thread_id(agent->probes),
+                     true);
+    }
+    return rc;
+}
+
+static int start_engine(struct agent *agent, struct errmsg *err)
+{
+    const struct engine_config config = {.node_id = agent->node_id,
+                                         .epoch = agent->epoch,
+                                         .seed = agent->node_id,
+                                         .table_revision = table_writer_old_revision(agent->table)};
+
+    agent->engine = engine_new(&config, clock_monotonic_ns());
+    return agent->engine != NULL ? 0 : errmsg_set(err, ERR_NOMEM, "no memory for the engine");
+}
+
+/* Verdicts and deadlines of the time before this start, then the catalog they belong to. */
+static void give_kept(struct agent *agent)
+{
+    struct agent_kept *kept = &agent->kept;
+    size_t n_table = table_writer_old_deadlines(agent->table, NULL, 0);
+    struct kept_deadline *deadlines = calloc(n_table + kept->n_deadlines + 1, sizeof *deadlines);
+    int64_t age_ms = clock_wall_ms() - kept->head.wall_ms;
+
+    if (deadlines == NULL) {
+        return;
+    }
+    /* The table's first: the engine looks there before it looks into the file (spec.md 6). */
+    table_writer_old_deadlines(agent->table, deadlines, n_table);
+    if (kept->n_deadlines > 0) {
+        memcpy(deadlines + n_table, kept->deadlines, kept->n_deadlines * sizeof *deadlines);
+    }
+    const struct last_known_good good = {.age_ms = age_ms > 0 ? (uint64_t)age_ms : 0,
+                                         .verdicts = kept->verdicts,
+                                         .n_verdicts = kept->n_verdicts,
+                                         .deadlines = deadlines,
+                                         .n_deadlines = n_table + kept->n_deadlines};
+    struct engine_event event = {.kind = ENGINE_LAST_KNOWN_GOOD, .u.kept = &good};
+    agent_step(agent, &event);
+    free(deadlines);
+    if (kept->catalog != NULL) {
+        struct engine_event catalog = {.kind = ENGINE_CATALOG, .u.catalog = kept->catalog};
+
+        agent->is_last_known_good = true;
+        agent_step(agent, &catalog);
+        agent_refresh_access(agent);
+    }
+    agent_kept_close(kept);
+}
+
+/* The file of another cluster or node is of no use. */
+static void drop_foreign_kept(struct agent *agent)
+{
+    struct agent_kept *kept = &agent->kept;
+
+    if (kept->is_there &&
+        (memcmp(&kept->head.cluster_id, &agent->cluster_id, sizeof agent->cluster_id) != 0 ||
+         kept->head.node_id != agent->node_id)) {
+        log_event(LOG_LEVEL_WARNING, "last_known_good_foreign",
+                  "text=\"the last-known-good file is of another cluster or node: not used\"");
+        agent_kept_close(kept);
+    }
+}
+
+static void form(struct agent *agent)
+{
+    struct errmsg err = {""};
+    int rc;
+
+    drop_foreign_kept(agent);
+    if ((rc = agent_table_open(agent, &err)) != 0 || (rc = start_engine(agent, &err)) != 0 ||
+        (rc = start_probes(agent, &err)) != 0) {
+        log_event(LOG_LEVEL_ERROR, "cannot_form", "error=\"%s\" text=\"%s\"", err_text(rc),
+                  err.text);
+        return; /* housekeeping tries again */
+    }
+    agent->is_formed = true;
+    mesh_set_self(agent->mesh, &agent->cluster_id, agent->node_id);
+    agent_counters_formed(agent);
+    log_event(LOG_LEVEL_INFO, "formed", "node=%llu epoch=%llu table_revision=%llu",
+              (unsigned long long)agent->node_id, (unsigned long long)agent->epoch,
+              (unsigned long long)table_writer_old_revision(agent->table));
+    give_kept(agent);
+    agent_take_catalog(agent);
+    agent_refresh_access(agent);
+}
+
+static bool is_cluster(const struct cluster_id *id)
+{
+    static const struct cluster_id none;
+
+    return memcmp(id, &none, sizeof none) != 0;
+}
+
+/* The start counter became known after the engine was made (a store that could not start). */
+static void take_epoch(struct agent *agent)
+{
+    if (agent->epoch == 0 && agent->has_status && agent->status.epoch != 0 &&
+        agent->status.node_id == agent->node_id) {
+        agent->epoch = agent->status.epoch;
+        engine_set_epoch(agent->engine, agent->epoch);
+    }
+}
+
+void agent_form_if_possible(struct agent *agent)
+{
+    const struct store_status *status = &agent->status;
+
+    if (agent->is_formed) {
+        take_epoch(agent);
+        return;
+    }
+    if (agent->has_status && is_cluster(&status->cluster_id) && status->node_id != 0 &&
+        (status->epoch != 0 || status->state == STORE_RUNNING)) {
+        agent->cluster_id = status->cluster_id;
+        agent->node_id = status->node_id;
+        agent->epoch = status->epoch;
+        form(agent);
+        return;
+    }
+    bool has_failed = agent->has_status &&
+                      (status->state == STORE_FAILED || status->state == STORE_NEEDS_OPERATOR);
+    if (agent->kept.is_there &&
+        (has_failed || clock_monotonic_ns() - agent->start_ns >= AGENT_FORM_WAIT_NS)) {
+        agent->cluster_id = agent->kept.head.cluster_id;
+        agent->node_id = agent->kept.head.node_id;
+        agent->epoch = agent->has_status ? status->epoch : 0;
+        form(agent);
+    }
+}

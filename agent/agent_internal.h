@@ -1,0 +1,270 @@
+/* The agent's state and what its files call of each other; nobody else includes it.
+ *
+ * agent.c         life: opening, closing, signals, timers
+ * agent_store.c   what the store hands over: completions, catalogs, status; who may connect
+ * agent_engine.c  events into the engine, its actions out
+ * agent_table.c   forwarding table, layouts on the pool, status files
+ * agent_lkg.c     last-known-good: read at start, written on the pool
+ * agent_rpc.c     calls between mesh, RPC server, store and peers
+ * agent_view.c    what people may ask: node, peers, readiness, counters
+ * agent_log.c     the engine's events as lines of the log
+ * Everything runs on the health loop unless a comment says otherwise. */
+#ifndef JURY_AGENT_INTERNAL_H
+#define JURY_AGENT_INTERNAL_H
+
+#include <uv.h>
+
+#include "agent/agent.h"
+#include "agent/core/catalog.h"
+#include "agent/core/engine.h"
+#include "agent/core/fwd_layout.h"
+#include "agent/loop/resolver.h"
+#include "agent/loop/wake.h"
+#include "agent/loop/watchdog.h"
+#include "agent/loop/zap.h"
+#include "agent/loop/zmq_hub.h"
+#include "agent/mesh/mesh.h"
+#include "agent/probe/probe_plan.h"
+#include "agent/probe/probe_thread.h"
+#include "agent/rpc/rpc_server.h"
+#include "agent/store/fsm_catalog.h"
+#include "agent/store/lkg.h"
+#include "agent/store/store.h"
+#include "agent/table/status_reader.h"
+#include "agent/table/table_writer.h"
+#include "common/base/counters.h"
+
+#define AGENT_BEAT_MS 100                      /* of the watchdog */
+#define AGENT_TICK_MS 200                      /* table heartbeat, status files */
+#define AGENT_HOUSEKEEPING_MS 1000             /* forming, expiry of keys, last-known-good */
+#define AGENT_FORM_WAIT_NS (3 * NS_PER_SECOND) /* for the store before last-known-good is used */
+#define AGENT_RESULTS_PER_TURN 512
+#define AGENT_REQUESTS 1024 /* under way in the store: RPC's and own */
+#define AGENT_REVOKED_KEYS 64
+#define AGENT_ZAP_KEYS (LIMIT_NODES * 2 + LIMIT_KEYS + AGENT_BOOTSTRAP_KEYS + AGENT_REVOKED_KEYS)
+
+/* A request of the store, by its cookie. */
+enum agent_request_owner {
+    OWNER_NONE = 0,
+    OWNER_RPC,
+    OWNER_PURGE
+};
+struct agent_request {
+    uint8_t owner;       /* enum agent_request_owner */
+    uint64_t cookie;     /* in the store */
+    uint64_t rpc_cookie; /* OWNER_RPC */
+};
+
+/* One layout at a time is built on the pool; the newest catalog waits for its turn. */
+struct agent_layout {
+    uv_work_t work;
+    uv_timer_t timer; /* when the next may begin */
+    bool is_busy;
+    bool is_blocked;         /* less than TABLE_LAYOUT_INTERVAL_MS since the last */
+    struct catalog *waiting; /* reference; NULL = none */
+    struct catalog *catalog; /* being built; reference */
+    struct fwd_layout last;  /* published; read by the pool meanwhile */
+    struct fwd_layout built;
+    uint64_t number;
+    int rc;
+    struct errmsg err;
+};
+
+/* One last-known-good file at a time is written on the pool. */
+struct agent_lkg {
+    uv_work_t work;
+    bool is_busy;
+    bool is_dirty; /* what is in use is not in the file */
+    uint64_t last_start_ns;
+    struct catalog *catalog; /* reference */
+    struct kept_verdict *verdicts;
+    size_t n_verdicts;
+    struct kept_deadline *deadlines;
+    size_t n_deadlines;
+    struct lkg_head head;
+    int rc;
+    struct errmsg err;
+    uint64_t n_written;
+    uint64_t n_failed;
+};
+
+/* What was read from last-known-good at start. */
+struct agent_kept {
+    bool is_there;
+    struct lkg_head head;
+    struct catalog *catalog; /* reference */
+    struct kept_verdict *verdicts;
+    size_t n_verdicts;
+    struct kept_deadline *deadlines;
+    size_t n_deadlines;
+};
+
+/* X(name, help) */
+#define AGENT_COUNTERS(X)                                                        \
+    X(steps, "steps of the engine")                                              \
+    X(steps_failed, "steps that failed for lack of memory and were given again") \
+    X(results, "probe results taken")                                            \
+    X(layouts, "table layouts published")                                        \
+    X(layouts_failed, "table layouts that could not be built or written")        \
+    X(table_writes_failed, "table words that could not be written at once")      \
+    X(lkg_written, "last-known-good files written")                              \
+    X(lkg_failed, "last-known-good files that could not be written")             \
+    X(purges_proposed, "removed backends that this leader proposed to purge")
+
+struct agent_counters {
+#define AGENT_COUNTER_FIELD(name, help) uint64_t name;
+    AGENT_COUNTERS(AGENT_COUNTER_FIELD)
+#undef AGENT_COUNTER_FIELD
+};
+
+struct agent {
+    const struct agent_config *config;
+    const struct curve_keys *keys;
+    char data_dir[AGENT_PATH_BYTES];
+    char table_dir[AGENT_RUN_DIR_BYTES + 16];
+    char status_dir[AGENT_RUN_DIR_BYTES + 16];
+    char socket_path[AGENT_RUN_DIR_BYTES + 16];
+    uint64_t start_ns;
+
+    /* plumbing */
+    uv_loop_t loop;
+    bool has_loop;
+    struct zmq_hub hub;
+    void *context;       /* mesh */
+    void *store_context; /* Raft */
+    uv_signal_t signals[2];
+    uv_timer_t beat;
+    uv_timer_t tick;
+    uv_timer_t housekeeping;
+    uv_timer_t engine_timer;
+    uv_timer_t rpc_timer;
+    struct wake zap_wake, store_wake, probe_wake;
+    struct wake_watch zap_watch, store_watch, probe_watch;
+    uint32_t n_wakes; /* that are open */
+    struct zap *zap;
+    struct resolver *resolver;
+    struct watchdog *watchdog;
+    struct watchdog_loop health_loop, probe_loop, store_loop;
+    struct refusals refusals;
+    struct counters counters;
+    struct agent_counters counts;
+    bool is_stopping;
+    bool has_handles; /* timers and the like are initialised */
+
+    /* store */
+    struct store *store;
+    struct fsm_catalog fsm;
+    bool has_fsm;
+    struct store_status status;
+    struct store_counters store_counts; /* of status, where the registry looks */
+    bool has_status;
+    struct store_members members;
+    bool has_members;
+    struct agent_request requests[AGENT_REQUESTS];
+    uint64_t next_cookie;
+    bool purge_is_under_way;
+
+    /* who may connect */
+    struct zap_key zap_keys[AGENT_ZAP_KEYS]; /* as last given to the ZAP thread */
+    size_t n_zap_keys;
+    struct zap_table *zap_table; /* reference */
+
+    /* health; from agent_form on */
+    bool is_formed;
+    struct cluster_id cluster_id;
+    uint64_t node_id;
+    uint64_t epoch;
+    struct engine *engine;
+    struct engine_actions actions;
+    struct catalog *newest;  /* of the store, not taken by the engine yet; reference */
+    bool is_last_known_good; /* the catalog in use is from the file */
+    struct agent_kept kept;
+    struct probe_plan_editor plan;
+    struct probe_thread *probes;
+    struct data_plane_row *plane_rows;
+    struct drain_row *drain_rows;
+    size_t plane_rows_capacity;
+    bool was_counting;
+
+    /* table */
+    struct boot_id boot_id;
+    struct table_writer *table;
+    struct status_reader *status_reader;
+    struct row_word *late_rows; /* could not be written; given again before any other */
+    size_t n_late_rows;
+    struct agent_layout layout;
+    struct agent_lkg lkg;
+
+    /* calls */
+    struct mesh *mesh;
+    struct rpc_server *rpc;
+};
+
+/* --- agent_store.c --- */
+int agent_store_open(struct agent *agent, struct errmsg *err);
+void agent_store_woken(void *agent);
+/* Ask the store; the completion goes to `owner`. */
+int agent_store_propose(struct agent *agent, enum agent_request_owner owner, uint64_t rpc_cookie,
+                        const uint8_t *command, size_t n_bytes);
+int agent_store_barrier(struct agent *agent, uint64_t rpc_cookie);
+int agent_store_init(struct agent *agent, uint64_t rpc_cookie, const struct cluster_init *init);
+/* Who may connect and who is dialled, after a change of catalog, members or time. */
+void agent_refresh_access(struct agent *agent);
+bool agent_is_leader(const struct agent *agent);
+
+/* --- agent_engine.c --- */
+/* Bring up engine, table and probes once cluster and node are known. */
+void agent_form_if_possible(struct agent *agent);
+/* One step with the present time and its actions carried out. kind and the union are the caller's;
+ * times are filled in. */
+void agent_step(struct agent *agent, struct engine_event *event);
+/* Give the newest catalog of the store to the engine, if there is one. */
+void agent_take_catalog(struct agent *agent);
+void agent_probe_woken(void *agent);
+void agent_on_peer_message(void *agent, uint64_t peer, const struct peer_message *message);
+void agent_on_engine_timer(uv_timer_t *timer);
+
+/* --- agent_table.c --- */
+int agent_table_open(struct agent *agent, struct errmsg *err);
+void agent_table_write(struct agent *agent, const struct row_word rows[], size_t n_rows,
+                       uint64_t revision);
+void agent_layout_due(struct agent *agent, struct catalog *catalog);
+/* Heartbeat, status files, drain rows. */
+void agent_table_tick(struct agent *agent);
+void agent_table_close(struct agent *agent);
+
+/* --- agent_lkg.c --- */
+void agent_lkg_read(struct agent *agent);
+/* Write if something changed, at most once a second. */
+void agent_lkg_tick(struct agent *agent);
+void agent_kept_close(struct agent_kept *kept);
+
+/* --- agent_rpc.c --- */
+int agent_rpc_open(struct agent *agent, struct errmsg *err);
+void agent_rpc_completion(struct agent *agent, uint64_t rpc_cookie,
+                          const struct store_completion *completion);
+/* Look at what waits and set the timer. */
+void agent_rpc_poll(struct agent *agent);
+void agent_on_rpc_timer(uv_timer_t *timer);
+void agent_on_call(void *agent, const struct mesh_caller *caller, const struct mesh_route *route,
+                   const struct mesh_frames *frames);
+void agent_on_forward_request(void *agent, const struct peer_forward_request *request,
+                              const struct mesh_route *route, const struct mesh_frames *frames);
+void agent_on_forward_response(void *agent, uint64_t peer, uint64_t forward_id,
+                               const struct mesh_frames *frames);
+
+/* --- agent_view.c: hooks of the RPC server --- */
+void agent_view_store(void *agent, struct rpc_store *ret_store);
+void agent_view_node(void *agent, struct rpc_node *ret_node);
+void agent_view_peer(void *agent, uint64_t node_id, struct rpc_peer *ret_peer);
+bool agent_view_data_plane(void *agent, size_t index, struct rpc_data_plane *ret_plane);
+bool agent_view_ready(void *agent, size_t index, struct rpc_ready_check *ret_check);
+void agent_view_counters(void *agent, counter_emit emit, void *to);
+/* Register what is there from the start, and what comes with the engine. */
+void agent_counters_open(struct agent *agent);
+void agent_counters_formed(struct agent *agent);
+
+/* --- agent_log.c --- */
+void agent_log_events(struct agent *agent, uint64_t first, uint32_t n);
+
+#endif

@@ -1,0 +1,125 @@
+/* The engine's events as lines of the log, one each. Verdicts, groups, alarms always; opinions of
+ * this node at debug, since each verdict names them. */
+#include <stdio.h>
+
+#include "agent/agent_internal.h"
+#include "agent/core/engine_view.h"
+#include "agent/core/events.h"
+#include "common/base/log.h"
+#include "common/base/units.h"
+
+#define LOG_EVENTS_PER_STEP 1000 /* of one step; a mass failure is summed up behind that */
+#define VOTES_BYTES 512
+
+/* "2:fail:CONNECT_TIMEOUT,3:pass" */
+static void format_votes(const struct event *event, char text[VOTES_BYTES])
+{
+    size_t n = 0;
+
+    text[0] = '\0';
+    for (uint8_t i = 0; i < event->n_votes && n < VOTES_BYTES - 64; i++) {
+        const struct event_vote *vote = &event->votes[i];
+
+        n += (size_t)snprintf(text + n, VOTES_BYTES - n, "%s%llu:%s%s%s", i > 0 ? "," : "",
+                              (unsigned long long)vote->node_id,
+                              opinion_word((enum opinion)vote->opinion),
+                              vote->reason != REASON_NONE ? ":" : "",
+                              vote->reason != REASON_NONE ? probe_reason_word(vote->reason) : "");
+    }
+}
+
+static void log_verdict(const struct event *event)
+{
+    char at[ENDPOINT_TEXT_BYTES], votes[VOTES_BYTES];
+
+    format_votes(event, votes);
+    log_event(LOG_LEVEL_INFO, "verdict_changed",
+              "group=%s backend=%s from=%s to=%s reason=%s votes_fail=%u votes_pass=%u counted=%u "
+              "observers=%u by=%s since_first_fail_ms=%llu revision=%llu",
+              event->group, endpoint_format(&event->backend, at),
+              health_state_word((enum health_state)event->from),
+              health_state_word((enum health_state)event->to), probe_reason_word(event->reason),
+              event->n_fail, event->n_pass, event->n_counted, event->n_observers, votes,
+              (unsigned long long)(event->since_first_fail_ns / NS_PER_MS),
+              (unsigned long long)event->revision);
+}
+
+static void log_opinion(const struct event *event)
+{
+    char at[ENDPOINT_TEXT_BYTES];
+
+    log_event(LOG_LEVEL_DEBUG, "opinion_changed", "group=%s backend=%s from=%s to=%s reason=%s",
+              event->group, endpoint_format(&event->backend, at),
+              opinion_word((enum opinion)event->from), opinion_word((enum opinion)event->to),
+              probe_reason_word(event->reason));
+}
+
+static void log_group(const struct event *event)
+{
+    enum group_state to = (enum group_state)event->to;
+    bool is_bad = to == GROUP_FAIL_OPEN || to == GROUP_CLOSED;
+
+    log_event(is_bad ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "group_changed",
+              "group=%s from=%s to=%s", event->group,
+              group_state_word((enum group_state)event->from), group_state_word(to));
+}
+
+static void log_one(const struct event *event)
+{
+    char at[ENDPOINT_TEXT_BYTES];
+
+    switch ((enum event_kind)event->kind) {
+    case EVENT_VERDICT_CHANGED:
+        log_verdict(event);
+        return;
+    case EVENT_OPINION_CHANGED:
+        log_opinion(event);
+        return;
+    case EVENT_GROUP_CHANGED:
+        log_group(event);
+        return;
+    case EVENT_REACHABLE_CHANGED:
+        log_event(LOG_LEVEL_INFO, "reachable_changed", "group=%s backend=%s reachable=%s",
+                  event->group, endpoint_format(&event->backend, at),
+                  event->to == 0 ? "yes" : "no");
+        return;
+    case EVENT_OBSERVERS_CHANGED:
+        log_event(LOG_LEVEL_INFO, "observers_changed", "from=%u to=%u", event->from, event->to);
+        return;
+    case EVENT_CATALOG_ADOPTED:
+        log_event(LOG_LEVEL_INFO, "catalog_adopted", "revision=%llu",
+                  (unsigned long long)event->revision);
+        return;
+    case EVENT_CATALOGS_DIFFER:
+        log_event(LOG_LEVEL_ERROR, "catalogs_differ",
+                  "node=%llu revision=%llu text=\"that node has another catalog at the same "
+                  "revision; its votes are refused\"",
+                  (unsigned long long)event->node_id, (unsigned long long)event->revision);
+        return;
+    case EVENT_PEER_EPOCH:
+        log_event(LOG_LEVEL_INFO, "peer_started", "node=%llu", (unsigned long long)event->node_id);
+        return;
+    case EVENT_DRAIN_DONE:
+        log_event(LOG_LEVEL_INFO, "drain_done", "group=%s backend=%s", event->group,
+                  endpoint_format(&event->backend, at));
+        return;
+    case EVENT_NONE:
+        return;
+    }
+}
+
+void agent_log_events(struct agent *agent, uint64_t first, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const struct event *event = engine_event_at(agent->engine, first + i);
+
+        if (i == LOG_EVENTS_PER_STEP) {
+            log_event(LOG_LEVEL_WARNING, "events_not_logged", "n=%u text=\"see nodectl events\"",
+                      n - i);
+            return;
+        }
+        if (event != NULL) {
+            log_one(event);
+        }
+    }
+}

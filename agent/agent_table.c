@@ -1,0 +1,286 @@
+/* The forwarding table: words at once, layouts by the pool, status files of the data planes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent_internal.h"
+#include "agent/table/table_layout.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/units.h"
+
+#define RETRY_LAYOUT_MS 1000
+
+int agent_table_open(struct agent *agent, struct errmsg *err)
+{
+    const struct table_identity identity = {.cluster_id = agent->cluster_id,
+                                            .node_id = agent->node_id,
+                                            .epoch = agent->epoch & UINT32_MAX,
+                                            .boot_id = agent->boot_id};
+
+    if (agent->status_reader == NULL) {
+        agent->status_reader = status_reader_new(agent->status_dir, &agent->boot_id);
+        if (agent->status_reader == NULL) {
+            return errmsg_set(err, ERR_NOMEM, "no memory for the status files");
+        }
+    }
+    if (agent->table == NULL) {
+        return table_writer_open(agent->table_dir, &identity, &agent->table, err);
+    }
+    return 0;
+}
+
+/* --- words --- */
+
+static void keep_late(struct agent *agent, const struct row_word rows[], size_t n_rows)
+{
+    struct row_word *all = realloc(agent->late_rows, (agent->n_late_rows + n_rows) * sizeof *all);
+
+    if (all == NULL) {
+        abort(); /* the table would stay wrong; a restart writes it anew */
+    }
+    memcpy(all + agent->n_late_rows, rows, n_rows * sizeof *all);
+    agent->late_rows = all;
+    agent->n_late_rows += n_rows;
+}
+
+/* What could not be written, oldest first. */
+static bool write_late(struct agent *agent, uint64_t revision)
+{
+    if (agent->n_late_rows == 0) {
+        return true;
+    }
+    if (table_writer_apply(agent->table, agent->late_rows, agent->n_late_rows, revision, NULL) !=
+        0) {
+        return false;
+    }
+    log_event(LOG_LEVEL_WARNING, "table_write_made_up", "rows=%zu", agent->n_late_rows);
+    free(agent->late_rows);
+    agent->late_rows = NULL;
+    agent->n_late_rows = 0;
+    return true;
+}
+
+void agent_table_write(struct agent *agent, const struct row_word rows[], size_t n_rows,
+                       uint64_t revision)
+{
+    struct errmsg err = {""};
+
+    if (n_rows == 0) {
+        return;
+    }
+    if (!write_late(agent, revision) ||
+        table_writer_apply(agent->table, rows, n_rows, revision, &err) != 0) {
+        agent->counts.table_writes_failed++;
+        if (agent->n_late_rows == 0) {
+            log_event(LOG_LEVEL_ERROR, "table_write_failed", "text=\"%s\"", err.text);
+        }
+        keep_late(agent, rows, n_rows);
+    }
+}
+
+/* --- layouts --- */
+
+/* Pool thread. Touches only what agent_layout says is its own meanwhile. */
+static void build_layout(uv_work_t *work)
+{
+    struct agent *agent = work->data;
+    struct agent_layout *layout = &agent->layout;
+
+    layout->rc =
+        fwd_layout_from_catalog(layout->catalog, layout->last.bytes != NULL ? &layout->last : NULL,
+                                &layout->built, &layout->err);
+    if (layout->rc != 0) {
+        return;
+    }
+    layout->rc = table_layout_store(agent->table_dir, layout->number, layout->built.bytes,
+                                    layout->built.n_bytes, &layout->err);
+    if (layout->rc != 0) {
+        fwd_layout_close(&layout->built);
+    }
+}
+
+static void next_layout(struct agent *agent);
+
+static void on_layout_timer(uv_timer_t *timer)
+{
+    struct agent *agent = timer->data;
+
+    agent->layout.is_blocked = false;
+    next_layout(agent);
+}
+
+static void block_layouts(struct agent *agent, uint64_t delay_ms)
+{
+    agent->layout.is_blocked = true;
+    uv_update_time(&agent->loop);
+    uv_timer_start(&agent->layout.timer, on_layout_timer, delay_ms, 0);
+}
+
+/* A revision that could not be published is tried again unless a newer one waits. */
+static void layout_failed(struct agent *agent)
+{
+    struct agent_layout *layout = &agent->layout;
+
+    agent->counts.layouts_failed++;
+    log_event(LOG_LEVEL_ERROR, "layout_failed", "revision=%llu error=\"%s\" text=\"%s\"",
+              (unsigned long long)catalog_revision(layout->catalog), err_text(layout->rc),
+              layout->err.text);
+    if (layout->waiting == NULL) {
+        layout->waiting = catalog_ref(layout->catalog);
+    }
+    block_layouts(agent, RETRY_LAYOUT_MS);
+}
+
+static void layout_built(struct agent *agent)
+{
+    struct agent_layout *layout = &agent->layout;
+    uint64_t revision = catalog_revision(layout->catalog);
+
+    write_late(agent, revision);
+    layout->rc = table_writer_publish(agent->table, layout->number, catalog_n_rows(layout->catalog),
+                                      revision, &layout->err);
+    if (layout->rc != 0) {
+        fwd_layout_close(&layout->built);
+        layout_failed(agent);
+        return;
+    }
+    fwd_layout_close(&layout->last);
+    layout->last = layout->built;
+    layout->built = (struct fwd_layout){.bytes = NULL};
+    agent->counts.layouts++;
+    log_event(LOG_LEVEL_DEBUG, "layout_published", "revision=%llu bytes=%zu generation=%llu",
+              (unsigned long long)revision, layout->last.n_bytes,
+              (unsigned long long)table_writer_generation(agent->table));
+    block_layouts(agent, TABLE_LAYOUT_INTERVAL_MS);
+}
+
+static void on_layout_built(uv_work_t *work, int status)
+{
+    struct agent *agent = work->data;
+    struct agent_layout *layout = &agent->layout;
+
+    (void)status;
+    layout->is_busy = false;
+    if (agent->is_stopping) {
+        fwd_layout_close(&layout->built);
+    } else if (layout->rc != 0) {
+        layout_failed(agent);
+    } else {
+        layout_built(agent);
+    }
+    catalog_unref(layout->catalog);
+    layout->catalog = NULL;
+}
+
+static void next_layout(struct agent *agent)
+{
+    struct agent_layout *layout = &agent->layout;
+
+    if (layout->is_busy || layout->is_blocked || layout->waiting == NULL || agent->is_stopping) {
+        return;
+    }
+    layout->catalog = layout->waiting;
+    layout->waiting = NULL;
+    layout->number = table_writer_next_layout(agent->table);
+    layout->err.text[0] = '\0';
+    layout->work.data = agent;
+    layout->is_busy = true;
+    if (uv_queue_work(&agent->loop, &layout->work, build_layout, on_layout_built) != 0) {
+        layout->is_busy = false;
+        layout->rc = ERR_LIMIT;
+        layout_failed(agent);
+        catalog_unref(layout->catalog);
+        layout->catalog = NULL;
+    }
+}
+
+void agent_layout_due(struct agent *agent, struct catalog *catalog)
+{
+    catalog_unref(agent->layout.waiting);
+    agent->layout.waiting = catalog_ref(catalog);
+    next_layout(agent);
+}
+
+/* --- status files --- */
+
+static bool room_for(struct agent *agent, size_t n_rows)
+{
+    if (n_rows <= agent->plane_rows_capacity) {
+        return true;
+    }
+    struct drain_row *drains = realloc(agent->drain_rows, n_rows * sizeof *drains);
+    if (drains != NULL) {
+        agent->drain_rows = drains;
+    }
+    struct data_plane_row *planes = realloc(agent->plane_rows, n_rows * sizeof *planes);
+    if (planes != NULL) {
+        agent->plane_rows = planes;
+    }
+    if (drains == NULL || planes == NULL) {
+        return false;
+    }
+    agent->plane_rows_capacity = n_rows;
+    return true;
+}
+
+/* What the data planes say of the rows that drain. */
+static void tell_engine(struct agent *agent)
+{
+    size_t n_rows = engine_drain_rows(agent->engine, NULL, 0);
+
+    if (!room_for(agent, n_rows)) {
+        return;
+    }
+    n_rows = engine_drain_rows(agent->engine, agent->drain_rows, agent->plane_rows_capacity);
+    for (size_t i = 0; i < n_rows; i++) {
+        agent->plane_rows[i] = (struct data_plane_row){.row = agent->drain_rows[i].row,
+                                                       .birth = agent->drain_rows[i].birth};
+    }
+    bool is_counting =
+        status_reader_answer(agent->status_reader, agent->table, agent->plane_rows, n_rows);
+    if (n_rows == 0 && is_counting == agent->was_counting) {
+        return;
+    }
+    const struct data_plane_status status = {
+        .is_counting = is_counting, .rows = agent->plane_rows, .n_rows = n_rows};
+    struct engine_event event = {.kind = ENGINE_DATA_PLANE, .u.data_plane = &status};
+    agent->was_counting = is_counting;
+    agent_step(agent, &event);
+}
+
+static void log_planes(const struct agent *agent, size_t n_before, size_t n_now)
+{
+    if (n_before == n_now) {
+        return;
+    }
+    log_event(n_now < n_before ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "data_planes",
+              "files=%zu before=%zu dir=%s", n_now, n_before, agent->status_dir);
+}
+
+void agent_table_tick(struct agent *agent)
+{
+    uint64_t boot_ns = clock_boottime_ns();
+    uint32_t n_ignored = 0;
+
+    if (!agent->is_formed) {
+        return;
+    }
+    if (agent->n_late_rows > 0) {
+        const struct catalog *catalog = engine_catalog(agent->engine);
+
+        write_late(agent, catalog != NULL ? catalog_revision(catalog) : 0);
+    }
+    table_writer_heartbeat(agent->table, boot_ns);
+    size_t n_before = status_reader_n_planes(agent->status_reader);
+    status_reader_scan(agent->status_reader, boot_ns, &n_ignored);
+    log_planes(agent, n_before, status_reader_n_planes(agent->status_reader));
+    tell_engine(agent);
+}
+
+void agent_table_close(struct agent *agent)
+{
+    catalog_unref(agent->layout.waiting);
+    fwd_layout_close(&agent->layout.last);
+    table_writer_close(agent->table);
+    status_reader_free(agent->status_reader);
+}
