@@ -1,5 +1,6 @@
 /* Several RPC servers: forwarding, linearizable reads, reading one's own writes, life without a
- * leader, and one request id kept through leader kills (row 1.12). */
+ * leader, and one request id kept through leader kills (row 1.12).
+ * ctest labels: twin */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,6 +17,8 @@
 #include "jury/v1/group.pb-c.h"
 #include "tests/lib/catalog_builder.h"
 #include "tests/lib/rpc_world.h"
+
+#define N_ROUNDS 100
 
 struct fixture {
     struct rpc_world world;
@@ -125,10 +128,9 @@ static void a_follower_forwards_a_write_once_with_the_callers_identity(void **st
     assert_int_equal(world->n_forwarded, 1);
 }
 
-/* twin: rpc-forward-loop */
-static void a_forwarded_call_is_never_forwarded_on(void **state)
+/* A call that another node forwarded, to node 2, which does not lead. Returns its code. */
+static int forward_to_follower(struct fixture *fixture, const char *method)
 {
-    struct fixture *fixture = *state;
     struct rpc_world *world = &fixture->world;
     struct rpc_identity identity = {
         .caller = RPC_CALLER_PEER, .role = KEY_ROLE_ADMIN, .name = "alice"};
@@ -136,29 +138,29 @@ static void a_forwarded_call_is_never_forwarded_on(void **state)
     struct rpc_frames frames = {0};
     uint8_t id[REQUEST_ID_BYTES] = {1};
     Jury__V1__Request *request = WIRE_NEW(&fixture->arena, Jury__V1__Request, jury__v1__request);
-    static const char *const methods[] = {"jury.v1.ConfigService/Apply",
-                                          "jury.v1.ClusterService/ReadBarrier"};
 
-    for (size_t i = 0; i < 2; i++) {
-        memset(&world->replies[route.socket], 0, sizeof world->replies[0]);
-        request->api_version = 1;
-        request->method = wire_text(&fixture->arena, methods[i]);
-        request->deadline_ms = 1000;
-        request->request_id = (ProtobufCBinaryData){sizeof id, id};
-        frames.envelope = wire_pack(&request->base, &fixture->arena, &frames.n_envelope_bytes);
-        frames.payload = i == 0 ? wire_pack(&apply_request(&fixture->arena, "web")->base,
-                                            &fixture->arena, &frames.n_payload_bytes)
-                                : NULL;
-        frames.n_payload_bytes = i == 0 ? frames.n_payload_bytes : 0;
-        rpc_server_handle(world->nodes[2].server, world->now_ns, &identity, &route, &frames);
-        rpc_world_run(world, 100);
-
-        assert_int_equal(world->n_forwarded, 0);
-        assert_int_equal(world->replies[route.socket].code, ERR_NOTLEADER);
-        free(world->replies[route.socket].envelope);
-        free(world->replies[route.socket].payload);
-        world->replies[route.socket].envelope = world->replies[route.socket].payload = NULL;
+    request->api_version = 1;
+    request->method = wire_text(&fixture->arena, method);
+    request->deadline_ms = 1000;
+    request->request_id = (ProtobufCBinaryData){sizeof id, id};
+    frames.envelope = wire_pack(&request->base, &fixture->arena, &frames.n_envelope_bytes);
+    if (strstr(method, "Apply") != NULL) {
+        frames.payload = wire_pack(&apply_request(&fixture->arena, "web")->base, &fixture->arena,
+                                   &frames.n_payload_bytes);
     }
+    rpc_server_handle(world->nodes[2].server, world->now_ns, &identity, &route, &frames);
+    rpc_world_run(world, 100);
+    return world->replies[route.socket].code;
+}
+
+static void a_forwarded_call_is_never_forwarded_on(void **state)
+{
+    struct fixture *fixture = *state;
+
+    assert_int_equal(forward_to_follower(fixture, "jury.v1.ConfigService/Apply"), ERR_NOTLEADER);
+    assert_int_equal(forward_to_follower(fixture, "jury.v1.ClusterService/ReadBarrier"),
+                     ERR_NOTLEADER);
+    assert_int_equal(fixture->world.n_forwarded, 0);
 }
 
 static void an_answer_from_another_node_than_the_asked_one_is_ignored(void **state)
@@ -403,52 +405,99 @@ static void lose_leader(struct rpc_world *world)
     }
 }
 
-/* twin: rpc-new-id-on-retry */
+/* Later, on any node, and after other writes: the same answer. */
+static void ask_everywhere(struct fixture *fixture, const uint8_t *id,
+                           const struct rpc_world_reply *first)
+{
+    struct rpc_world *world = &fixture->world;
+    const struct rpc_world_reply *other =
+        rpc_world_wait(world, begin_apply(fixture, world->leader_id, "other", NULL), 3000);
+
+    assert_int_equal(other->code, 0);
+    for (uint64_t node = 1; node <= 3; node++) {
+        if (!world->nodes[node].is_up) {
+            continue;
+        }
+        const struct rpc_world_reply *again =
+            rpc_world_wait(world, begin_apply(fixture, node, "web", id), 3000);
+        assert_int_equal(again->code, 0);
+        assert_int_equal(again->revision, first->revision);
+        assert_int_equal(again->n_payload_bytes, first->n_payload_bytes);
+        assert_memory_equal(again->payload, first->payload, first->n_payload_bytes);
+    }
+    assert_int_equal(world->n_effective, 2);
+}
+
+/* One round. Returns how often the write took effect. */
+static uint64_t run_round(uint64_t seed, bool asks_everywhere, bool *ret_asked_once)
+{
+    struct fixture *fixture = fixture_open(seed);
+    struct rpc_world *world = &fixture->world;
+    uint8_t id[REQUEST_ID_BYTES] = {0x1d};
+    uint64_t node_id = 1 + prng_below(&world->prng, 3);
+
+    memcpy(id + 8, &seed, sizeof seed);
+    world->commit_ns_min = world->commit_ns_max = 60000 * RPC_WORLD_MS; /* by hand */
+    uint32_t call = begin_apply(fixture, node_id, "web", id);
+    lose_leader(world);
+    world->commit_ns_min = 2 * RPC_WORLD_MS;
+    world->commit_ns_max = 20 * RPC_WORLD_MS;
+    const struct rpc_world_reply *first = ask_until_done(fixture, call, "web", id);
+    *ret_asked_once = first == &world->replies[call];
+    assert_string_equal(first->message, "");
+    assert_int_equal(first->code, 0);
+    uint64_t n_applied = world->n_effective;
+    if (asks_everywhere && n_applied == 1) {
+        ask_everywhere(fixture, id, first);
+    }
+    fixture_close(fixture);
+    return n_applied;
+}
+
 static void one_request_id_through_a_leader_kill_is_applied_once_with_the_same_answer(void **state)
 {
-    uint64_t n_through_server = 0;
+    unsigned n_asked_once = 0;
 
     (void)state;
-    for (uint64_t seed = 0; seed < 100; seed++) {
-        struct fixture *fixture = fixture_open(seed);
-        struct rpc_world *world = &fixture->world;
-        uint8_t id[REQUEST_ID_BYTES] = {0x1d};
-        uint64_t node_id = 1 + prng_below(&world->prng, 3);
+    for (uint64_t seed = 0; seed < N_ROUNDS; seed++) {
+        bool asked_once;
+        uint64_t n_applied = run_round(seed, true, &asked_once);
 
-        memcpy(id + 8, &seed, sizeof seed);
-        world->commit_ns_min = world->commit_ns_max = 60000 * RPC_WORLD_MS; /* by hand */
-        uint32_t call = begin_apply(fixture, node_id, "web", id);
-        lose_leader(world);
-        world->commit_ns_min = 2 * RPC_WORLD_MS;
-        world->commit_ns_max = 20 * RPC_WORLD_MS;
-        const struct rpc_world_reply *first = ask_until_done(fixture, call, "web", id);
-        n_through_server += first == &world->replies[call];
-
-        assert_string_equal(first->message, "");
-        assert_int_equal(first->code, 0);
-        if (world->n_effective != 1) {
-            fail_msg("seed %u: applied %u times", (unsigned)seed, (unsigned)world->n_effective);
+        if (n_applied != 1) {
+            fail_msg("seed %u: applied %u times", (unsigned)seed, (unsigned)n_applied);
         }
-        /* Later, and on any node, and after other writes: the same answer. */
-        rpc_world_wait(world, begin_apply(fixture, world->leader_id, "other", NULL), 3000);
-        for (uint64_t node = 1; node <= 3; node++) {
-            if (!world->nodes[node].is_up) {
-                continue;
-            }
-            const struct rpc_world_reply *again =
-                rpc_world_wait(world, begin_apply(fixture, node, "web", id), 3000);
-            assert_int_equal(again->code, 0);
-            assert_int_equal(again->revision, first->revision);
-            assert_int_equal(again->n_payload_bytes, first->n_payload_bytes);
-            assert_memory_equal(again->payload, first->payload, first->n_payload_bytes);
-        }
-        if (world->n_effective != 2) {
-            fail_msg("seed %u: applied %u times", (unsigned)seed, (unsigned)world->n_effective);
-        }
-        fixture_close(fixture);
+        n_asked_once += asked_once;
     }
-    print_message("100 rounds, %u answered without asking again\n", (unsigned)n_through_server);
+    print_message("%d rounds, %u answered without asking again\n", N_ROUNDS, n_asked_once);
 }
+
+#ifdef JURY_PLANTS
+static void a_server_that_makes_new_ids_is_caught(void **state)
+{
+    unsigned n_twice = 0;
+
+    (void)state;
+    plant_set("rpc-new-id-on-retry");
+    for (uint64_t seed = 0; seed < N_ROUNDS; seed++) {
+        bool asked_once;
+
+        n_twice += run_round(seed, false, &asked_once) > 1;
+    }
+    plant_set(NULL);
+    print_message("%u of %d rounds applied twice\n", n_twice, N_ROUNDS);
+    assert_true(n_twice > 0);
+}
+
+static void a_node_that_forwards_forwarded_calls_is_caught(void **state)
+{
+    struct fixture *fixture = *state;
+
+    plant_set("rpc-forward-loop");
+    forward_to_follower(fixture, "jury.v1.ConfigService/Apply");
+    plant_set(NULL);
+    assert_true(fixture->world.n_forwarded > 0);
+}
+#endif
 
 int main(void)
 {
@@ -467,6 +516,10 @@ int main(void)
         TEST(a_leader_whose_answer_never_comes_is_asked_again_until_the_deadline),
         TEST(a_leader_that_cannot_be_reached_from_here_is_named),
         cmocka_unit_test(one_request_id_through_a_leader_kill_is_applied_once_with_the_same_answer),
+#ifdef JURY_PLANTS
+        cmocka_unit_test(a_server_that_makes_new_ids_is_caught),
+        TEST(a_node_that_forwards_forwarded_calls_is_caught),
+#endif
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

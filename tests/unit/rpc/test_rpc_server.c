@@ -1,5 +1,6 @@
 /* One node's RPC server: every method of the .proto files is answered, every bad call is refused by
- * name, roles come from the options, writes become revisions. */
+ * name, roles come from the options, writes become revisions.
+ * ctest labels: twin */
 #include "agent/rpc/rpc_server.h"
 
 #include <setjmp.h>
@@ -235,7 +236,6 @@ static void a_write_with_a_field_of_a_newer_version_is_refused(void **state)
 
 /* --- roles --- */
 
-/* twin: rpc-no-role-check */
 static void a_viewer_is_refused_a_write_and_an_operator_an_apply(void **state)
 {
     struct fixture *fixture = *state;
@@ -266,6 +266,21 @@ static void a_viewer_is_refused_a_write_and_an_operator_an_apply(void **state)
     assert_int_equal(rpc_world_revision(&fixture->world, 1), revision + 1);
     assert_int_equal(fixture->world.nodes[1].server->counters.refused_role, 2);
 }
+
+#ifdef JURY_PLANTS
+static void a_server_that_does_not_look_at_roles_is_caught(void **state)
+{
+    struct fixture *fixture = *state;
+    Jury__V1__ApplyRequest *request = apply_request(&fixture->arena, "web", "10.0.0.1:80");
+
+    plant_set("rpc-no-role-check");
+    const struct rpc_world_reply *reply =
+        ask(fixture, "ConfigService/Apply", request, KEY_ROLE_VIEWER);
+    plant_set(NULL);
+    assert_int_equal(reply->code, 0);
+    assert_int_equal(rpc_world_revision(&fixture->world, 1), 2);
+}
+#endif
 
 static void each_method_asks_for_the_role_of_its_proto_option(void **state)
 {
@@ -753,6 +768,9 @@ int main(void)
         TEST(more_calls_than_allowed_are_told_to_come_back),
         TEST(a_call_ends_at_its_deadline),
         TEST(a_store_that_takes_no_more_is_told_on),
+#ifdef JURY_PLANTS
+        TEST(a_server_that_does_not_look_at_roles_is_caught),
+#endif
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
