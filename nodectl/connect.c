@@ -69,7 +69,7 @@ static int read_endpoints(struct ctl *ctl, struct targets *targets)
         if (targets->n == ENDPOINTS_MAX) {
             return ctl_fail(ctl, ERR_USAGE, "--endpoints names more than %d nodes", ENDPOINTS_MAX);
         }
-        if (strncmp(part, "tcp://", 6) != 0 && scheme[0] == '\0') {
+        if (part[0] == '\0' || (strncmp(part, "tcp://", 6) != 0 && scheme[0] == '\0')) {
             return ctl_fail(ctl, ERR_USAGE, "--endpoints takes HOST:PORT, got \"%.80s\"", part);
         }
         snprintf(targets->addresses[targets->n], sizeof targets->addresses[0], "%s%s", scheme,

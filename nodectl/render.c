@@ -206,7 +206,7 @@ const char *render_row_class(Jury__V1__RowClass row_class)
     case JURY__V1__ROW_CLASS__ROW_CLASS_WARMING:
         return "warming";
     case JURY__V1__ROW_CLASS__ROW_CLASS_NONE:
-        return "no new flows";
+        return "none";
     case JURY__V1__ROW_CLASS__ROW_CLASS_UNSPECIFIED:
     case _JURY__V1__ROW_CLASS_IS_INT_SIZE:
         break;

@@ -178,6 +178,12 @@ void render_status(struct ctl *ctl, const Jury__V1__GetStatusResponse *status)
         fprintf(out, "state hash   %s\n", status->state_hash);
     }
     put_store(out, status->store);
+    if (status->n_observers > 0) {
+        fprintf(out,
+                "votes        of %" PRIu32 " from %" PRIu32 " observers are fresh, %" PRIu32
+                " must count for a backend to go down\n",
+                status->n_fresh, status->n_observers, status->quorum);
+    }
     if (groups != NULL) {
         fprintf(out,
                 "groups       %" PRIu32 ": %" PRIu32 " ok, %" PRIu32 " degraded, %" PRIu32
@@ -303,12 +309,18 @@ void render_node(struct ctl *ctl, const Jury__V1__DescribeNodeResponse *node)
         fprintf(out, "node         %" PRIu64 " of cluster %s\n", node->node_id, node->cluster_id);
     }
     fprintf(out, "version      %s\n", node->version);
-    fprintf(out, "started      %s ago, epoch %" PRIu64 "\n", render_duration(node->uptime, text),
-            node->epoch);
+    if (node->uptime != NULL) {
+        fprintf(out, "started      %s ago, epoch %" PRIu64 "\n",
+                render_duration(node->uptime, text), node->epoch);
+    }
     fprintf(out, "time         %s\n", render_time(node->time, text));
-    fprintf(out, "public key   %s\n", node->public_key);
-    fprintf(out, "listens      %s for votes and calls, %s for Raft\n", node->mesh_address,
-            node->raft_address);
+    if (node->public_key[0] != '\0') {
+        fprintf(out, "public key   %s\n", node->public_key);
+    }
+    if (node->mesh_address[0] != '\0') {
+        fprintf(out, "listens      %s for votes and calls, %s for Raft\n", node->mesh_address,
+                node->raft_address);
+    }
     put_store(out, node->store);
     fprintf(out, "targets      %" PRIu32 "\n", node->n_targets);
     if (node->probe_engine != NULL) {

@@ -63,9 +63,8 @@ void render_event_line(FILE *out, const Jury__V1__Event *event)
 void render_events(struct ctl *ctl, Jury__V1__Event *const events[], size_t n_events)
 {
     static const struct render_column columns[] = {
-        {"TIME", false}, {"TYPE", false},    {"WHAT", false},  {"FROM", false},
-        {"TO", false},   {"REVISION", true}, {"CHANGE", false}};
-    struct render_table *table = render_table_new(columns, 7);
+        {"TIME", false}, {"TYPE", false}, {"WHAT", false}, {"REVISION", true}, {"CHANGE", false}};
+    struct render_table *table = render_table_new(columns, 5);
     char text[1024];
 
     for (size_t i = 0; i < n_events; i++) {
@@ -75,8 +74,6 @@ void render_events(struct ctl *ctl, Jury__V1__Event *const events[], size_t n_ev
         render_cell(table, "%s", render_time(event->time, text));
         render_cell(table, "%s", render_event_word(event->type));
         render_cell(table, "%s", event_subject(event, text));
-        render_cell(table, "%s", event->from);
-        render_cell(table, "%s", event->to);
         render_cell(table, "%" PRIu64, event->revision);
         render_cell(table, "%s", event_text(event, text, sizeof text));
     }

@@ -209,7 +209,10 @@ void render_drain(struct ctl *ctl, const Jury__V1__DrainStatus *drain)
                 render_duration(drain->remaining, text));
     }
     for (size_t i = 0; i < drain->n_pending_nodes; i++) {
-        fprintf(ctl->out, "%s%" PRIu64, i == 0 ? "; waiting for node " : ", ",
+        fprintf(ctl->out, "%s%" PRIu64,
+                i > 0                         ? ", "
+                : drain->n_pending_nodes == 1 ? "; waiting for node "
+                                              : "; waiting for nodes ",
                 drain->pending_nodes[i]);
     }
     fputc('\n', ctl->out);

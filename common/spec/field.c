@@ -87,6 +87,18 @@ void spec_defaults(enum spec_kind kind, enum profile profile, enum protocol prot
     }
 }
 
+/* Two neighbouring letters swapped: one mistake, though the distance is two. */
+static bool is_swapped(const char *a, const char *b)
+{
+    size_t at = 0;
+
+    while (a[at] != '\0' && a[at] == b[at]) {
+        at++;
+    }
+    return a[at] != '\0' && b[at] != '\0' && a[at] == b[at + 1] && a[at + 1] == b[at] &&
+           strcmp(a + at + 2, b + at + 2) == 0;
+}
+
 const char *spec_nearest(const char *word, const char *const words[], size_t n_words)
 {
     const char *best = NULL;
@@ -98,7 +110,7 @@ const char *spec_nearest(const char *word, const char *const words[], size_t n_w
         return NULL;
     }
     for (size_t i = 0; i < n_words; i++) {
-        unsigned distance = str_distance(word, words[i]);
+        unsigned distance = is_swapped(word, words[i]) ? 1 : str_distance(word, words[i]);
 
         if (distance < best_distance && distance < strlen(words[i])) {
             best_distance = distance;

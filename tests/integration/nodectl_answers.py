@@ -1,0 +1,408 @@
+#!/usr/bin/python3
+"""nodectl as a process, asking an agent that is made of Python: every exit status, what is asked,
+and that stdout is whole or empty and JSON is valid in success and in error (case A45)."""
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from fake_agent import SILENCE, FakeAgent, Refusal, load_messages  # noqa: E402
+
+M, METHODS = load_messages()
+failures = []
+N_CHECKS = 0
+
+
+def check(condition, what):
+    global N_CHECKS
+    N_CHECKS += 1
+    if not condition:
+        failures.append(what)
+        print(f"FAILED: {what}", flush=True)
+
+
+class Run:
+    def __init__(self, agent, *words, text="", env=None):
+        command = [NODECTL, *words] + (["--socket", agent.path] if agent else [])
+        environment = {"PATH": os.environ["PATH"], **(env or {})}
+        self.words = " ".join(words)
+        done = subprocess.run(command, input=text, env=environment, capture_output=True, text=True,
+                              timeout=60, check=False)
+        self.status, self.out, self.err = done.returncode, done.stdout, done.stderr
+
+    def expect(self, status, out=None, err=None):
+        check(self.status == status,
+              f"nodectl {self.words}: exit {self.status}, expected {status}\n{self.err}")
+        if status not in (0, 1):
+            check(self.out == "", f"nodectl {self.words}: half printed: {self.out!r}")
+        if out is not None:
+            check(out in self.out, f"nodectl {self.words}: stdout lacks {out!r}: {self.out!r}")
+        if err is not None:
+            check(err in self.err, f"nodectl {self.words}: stderr lacks {err!r}: {self.err!r}")
+        return self
+
+    def json(self, stream):
+        try:
+            return json.loads(stream)
+        except ValueError as error:
+            check(False, f"nodectl {self.words}: not JSON ({error}): {stream!r}")
+            return {}
+
+
+def refuse(code, reason, message, metadata=()):
+    def answer(_method, _request, _envelope):
+        raise Refusal(code, reason, message, metadata)
+    return answer
+
+
+def agent_with(answer):
+    return FakeAgent(M, METHODS, answer)
+
+
+def status_answer(health, n_peers=0):
+    answer = M["GetStatusResponse"](health=health, node_id=1, revision=42, cluster_id="ab" * 16)
+    for node in range(2, 2 + n_peers):
+        member = answer.members.add()
+        member.node.node_id = node
+        endpoint = member.node.endpoints.add(host=f"10.0.0.{node}", mesh_port=7400, raft_port=7401)
+        assert endpoint
+        member.raft_age.seconds = 100
+    return answer
+
+
+# --- exit statuses ---
+
+def answers_that_are_no_exit_with_1():
+    """1 is the answer "no" and nothing else; the output is whole."""
+    for health, status, word in ((1, 0, "healthy"), (2, 1, "degraded"), (3, 1, "unavailable"),
+                                 (0, 1, "unknown")):
+        with agent_with(lambda *_, h=health: status_answer(h)) as agent:
+            Run(agent, "status").expect(status, out=f"is {word}, seen from node 1")
+            run = Run(agent, "status", "-o", "json").expect(status)
+            check(run.json(run.out).get("nodeId") == "1", "status as JSON names the node")
+            check(run.err == "", "nothing is on stderr when the answer is no")
+    for is_ready, status in ((True, 0), (False, 1)):
+        with agent_with(lambda *_, r=is_ready: M["CheckReadyResponse"](is_ready=r)) as agent:
+            Run(agent, "ready").expect(status, out="ready" if is_ready else "not ready")
+
+
+def each_refusal_has_its_exit_status():
+    rows = [
+        (3, "INVALID_VALUE", 3, "CODE_INVALID_ARGUMENT"),
+        (12, "NOT_AVAILABLE_YET", 3, "CODE_UNIMPLEMENTED"),
+        (7, "NOT_ALLOWED", 6, "CODE_PERMISSION_DENIED"),
+        (16, "NOT_AUTHENTICATED", 6, "CODE_UNAUTHENTICATED"),
+        (5, "NOT_FOUND", 7, "CODE_NOT_FOUND"),
+        (10, "REVISION_CONFLICT", 8, "CODE_ABORTED"),
+        (6, "ALREADY_EXISTS", 8, "CODE_ALREADY_EXISTS"),
+        (9, "FORCE_NEEDED", 8, "CODE_FAILED_PRECONDITION"),
+        (14, "NO_LEADER", 9, "CODE_UNAVAILABLE"),
+        (8, "LIMIT_REACHED", 10, "CODE_RESOURCE_EXHAUSTED"),
+        (13, "INTERNAL", 10, "CODE_INTERNAL"),
+        (15, "DAMAGED", 10, "CODE_DATA_LOSS"),
+    ]
+    for code, reason, status, word in rows:
+        message = f"the sentence of {reason}"
+        with agent_with(refuse(code, reason, message, [("count", "3")])) as agent:
+            Run(agent, "apply", "-f", EXAMPLE).expect(status, err=f"error: {message}\n")
+            run = Run(agent, "apply", "-f", EXAMPLE, "-o", "json").expect(status)
+            error = run.json(run.err)
+            check(error.get("code") == word, f"{reason}: code is {error.get('code')}")
+            check(error.get("reason") == reason, f"{reason}: reason is {error.get('reason')}")
+            check(error.get("message") == message, f"{reason}: message is {error.get('message')}")
+            check(error.get("metadata", {}).get("count") == "3", f"{reason}: metadata is kept")
+            check(len(error.get("requestId", "")) == 32, f"{reason}: the request id is told")
+
+
+def nobody_there_exits_with_4():
+    with tempfile.TemporaryDirectory() as folder:
+        Run(None, "status", "--socket", f"{folder}/agent.sock").expect(4, err="no agent listens at")
+        run = Run(None, "status", "-o", "json", "--socket", f"{folder}/agent.sock").expect(4)
+        check(run.json(run.err).get("reason") == "UNREACHABLE", "unreachable is told as JSON")
+
+
+def silence_exits_with_5():
+    with agent_with(lambda *_: SILENCE) as agent:
+        Run(agent, "status", "--timeout", "300ms").expect(5, err="error: ")
+        run = Run(agent, "status", "--timeout", "300ms", "-o", "json").expect(5)
+        check(run.json(run.err).get("code") == "CODE_DEADLINE_EXCEEDED", "deadline as JSON")
+
+
+def no_leader_lists_each_peer():
+    """Case A45: address and last contact of each, for people and for programs."""
+    def answer(method, _request, _envelope):
+        if method == "GetStatus":
+            return status_answer(3, n_peers=2)
+        raise Refusal(14, "NO_LEADER", "no leader is known")
+    with agent_with(answer) as agent:
+        run = Run(agent, "apply", "-f", EXAMPLE).expect(9, err="error: no leader is known\n")
+        for node in (2, 3):
+            check(f"node {node}: 10.0.0.{node}:7400, last heard 1m40s ago" in run.err,
+                  f"node {node} is listed: {run.err}")
+        run = Run(agent, "apply", "-f", EXAMPLE, "-o", "json").expect(9)
+        check("node_3" in run.json(run.err).get("metadata", {}), "peers are in the metadata")
+
+
+def an_interrupted_wait_exits_with_130():
+    def answer(method, _request, _envelope):
+        if method == "DrainBackend":
+            return M["DrainBackendResponse"](revision=43)
+        return backends(draining=True)
+    with agent_with(answer) as agent:
+        process = subprocess.Popen([NODECTL, "backend", "drain", "web/10.0.0.1:80", "--wait",
+                                    "--socket", agent.path], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        while len(agent.calls) < 2:  # it waits now
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=30)
+        check(process.returncode == 130, f"interrupted: exit {process.returncode}")
+        check(out == b"", f"interrupted: half printed {out!r}")
+
+
+# --- what is asked ---
+
+def backends(draining=False, done=False, addresses=("10.0.0.1",)):
+    answer = M["ListBackendsResponse"]()
+    for number, address in enumerate(addresses):
+        status = answer.backends.add(group="web")
+        status.backend.address, status.backend.port = address, 80
+        status.backend.description = f"web-{number + 1}"
+        status.verdict.state = 2
+        if draining:
+            status.drain.timeout.seconds = 30
+            status.drain.n_flows = 0 if done else 5
+            status.drain.is_done = done
+    return answer
+
+
+def apply_sends_all_documents_as_one_change():
+    with agent_with(lambda *_: M["ApplyResponse"](revision=43)) as agent:
+        Run(agent, "apply", "-f", EXAMPLE).expect(0, out="applied 2 documents as revision 43\n")
+        method, request, envelope = agent.calls[0]
+        check(method == "Apply" and len(request.documents) == 2, "one Apply with two documents")
+        group = request.documents[0].group
+        check(group.name == "web" and group.profile == 2, "the group is web with profile nlb")
+        check(group.verdict.down.kind == 3, "its rule is majority")
+        check([b.address for b in group.backends] == ["10.77.0.1", "10.77.0.2", "10.77.0.3"],
+              "its backends are there")
+        check(all(b.admin_state == 0 for b in group.backends),
+              "an admin state that is not written is left to the cluster")
+        check(request.documents[1].listener.group == "web", "the listener follows")
+        check(not request.dry_run and not request.HasField("force"), "neither dry nor forced")
+        check(len(envelope.request_id) == 16, "the write has a request id")
+        Run(agent, "apply", "-f", "-", "--force", "2", text=GROUP).expect(0)
+        check(agent.calls[1][1].force.count == 2, "the force's count is sent")
+        Run(agent, "apply", "-f", "-", "--expected-revision", "0", text=GROUP).expect(0)
+        document = agent.calls[2][1].documents[0]
+        check(document.WhichOneof("precondition") == "expected_revision" and
+              document.expected_revision == 0, "expected revision 0 = must not exist")
+        run = Run(agent, "apply", "-f", EXAMPLE, "-o", "json").expect(0)
+        check(run.json(run.out).get("revision") == "43", "the answer as JSON")
+
+
+def a_bad_file_asks_nobody():
+    with agent_with(lambda *_: M["ApplyResponse"]()) as agent:
+        Run(agent, "apply", "-f", "-", text=GROUP + "  conect_port: 80\n").expect(
+            3, err="-:6:3: server group \"web\": unknown field \"conect_port\"\n")
+        Run(agent, "apply", "-f", "-", text="").expect(3)
+        check(not agent.calls, "nothing was sent")
+
+
+def the_refused_document_is_named_by_file_and_line():
+    with agent_with(refuse(5, "NOT_FOUND", "server group \"web\" does not exist",
+                           [("document_index", "1")])) as agent:
+        Run(agent, "apply", "-f", EXAMPLE).expect(7, err=f"  in the document at {EXAMPLE}:")
+
+
+def a_dry_run_shows_what_would_change():
+    def answer(method, _request, _envelope):
+        if method == "GetGroup":
+            current = M["GetGroupResponse"](changed_revision=7)
+            current.group.name, current.group.profile, current.group.protocol = "web", 2, 2
+            current.group.backends.add(address="10.0.0.9", port=80, weight=100)
+            return current
+        response = M["ApplyResponse"](revision=42)
+        response.results.add(kind=1, name="web", action=2)
+        return response
+    with agent_with(answer) as agent:
+        text = GROUP + "  rule: majority\n  backends: [{at: \"10.0.0.1:80\"}]\n"
+        run = Run(agent, "apply", "-f", "-", "--dry-run", text=text).expect(
+            0, out="change   server group \"web\"\n")
+        check("    ~ rule local -> majority\n" in run.out, f"the changed rule is shown: {run.out}")
+        check("    - backend 10.0.0.9:80" in run.out, f"the lost backend is shown: {run.out}")
+        check("    + backend 10.0.0.1:80" in run.out, f"the new backend is shown: {run.out}")
+        check("nothing was applied" in run.out, "a dry run says so")
+        check(agent.calls[0][1].dry_run, "the request is a dry run")
+
+
+def lists_are_read_to_their_end():
+    def answer(_method, request, _envelope):
+        page = M["ListGroupsResponse"]()
+        first = int(request.page_token or "0")
+        for number in range(first, first + 2):
+            page.groups.add(name=f"group-{number}", profile=2, protocol=2, state=1)
+        page.next_page_token = str(first + 2) if first < 4 else ""
+        return page
+    with agent_with(answer) as agent:
+        run = Run(agent, "group", "list").expect(0)
+        check([f"group-{n}" for n in range(6)] == [w for w in run.out.split() if "group-" in w],
+              f"six groups of three pages: {run.out}")
+        run = Run(agent, "group", "list", "-o", "json").expect(0)
+        check(len(run.json(run.out).get("groups", [])) == 6, "one JSON document of all pages")
+    with agent_with(lambda *_: M["ListGroupsResponse"]()) as agent:
+        run = Run(agent, "group", "list").expect(0)
+        check(run.out == "" and "no groups yet" in run.err, "an empty list is a remark on stderr")
+
+
+def misspelt_groups_get_a_suggestion():
+    def answer(method, request, _envelope):
+        if method == "ListGroups":
+            page = M["ListGroupsResponse"]()
+            page.groups.add(name="web")
+            return page
+        raise Refusal(5, "NOT_FOUND", f"server group \"{request.name}\" does not exist")
+    with agent_with(answer) as agent:
+        Run(agent, "group", "describe", "wbe").expect(7, err="did you mean \"web\"?")
+
+
+def backends_are_found_by_address_or_description():
+    def answer(method, request, _envelope):
+        if method == "Why":
+            response = M["WhyResponse"](node_id=1)
+            response.backend.CopyFrom(request.backend)
+            response.verdict.state = 2
+            return response
+        return backends(addresses=("10.0.0.1", "10.0.0.2"))
+    with agent_with(answer) as agent:
+        for word in ("web/10.0.0.2:80", "web/10.0.0.2", "web/web-2"):
+            Run(agent, "why", word).expect(0, out="web/10.0.0.2:80 is healthy on node 1")
+        Run(agent, "why", "web/web-9").expect(7, err="group \"web\" has no backend \"web-9\"")
+        Run(agent, "why", "web").expect(0, out="web/10.0.0.1:80 is healthy")
+        run = Run(agent, "why", "web", "-o", "json").expect(0)
+        check(len(run.json(run.out)) == 2, "why of a group is an array")
+        run = Run(agent, "why", "web/web-1", "-o", "json").expect(0)
+        check(run.json(run.out).get("nodeId") == "1", "why of one backend is its message")
+    with agent_with(lambda *_: backends(addresses=("10.0.0.1", "10.0.0.1"))) as agent:
+        Run(agent, "why", "web/10.0.0.1").expect(2, err="is more than one backend")
+
+
+def a_drain_waits_until_it_is_done():
+    def answer(method, _request, _envelope):
+        if method == "DrainBackend":
+            return M["DrainBackendResponse"](revision=43)
+        n_asked = sum(1 for call in agent.calls if call[0] == "ListBackends")
+        return backends(draining=True, done=n_asked >= 3)
+    with agent_with(answer) as agent:
+        run = Run(agent, "backend", "drain", "web/10.0.0.1:80", "--timeout", "1500ms", "--wait")
+        run.expect(0, out="web/10.0.0.1:80 is draining since revision 43\ndone, 0 flows left\n",
+                   err="5 flows left")
+        timeout = agent.calls[0][1].timeout
+        check((timeout.seconds, timeout.nanos) == (1, 500000000), "the timeout is sent exactly")
+        check(all(call[2].stale for call in agent.calls[1:]), "waiting needs no leader")
+        run = Run(agent, "backend", "drain", "web/10.0.0.1:80", "--wait", "-o", "json").expect(0)
+        check(run.json(run.out).get("isDone") is True, "with --wait JSON is the end of the drain")
+
+
+def a_drain_that_is_taken_back_is_a_no():
+    def answer(method, _request, _envelope):
+        if method == "DrainBackend":
+            return M["DrainBackendResponse"](revision=43)
+        return backends()
+    with agent_with(answer) as agent:
+        Run(agent, "backend", "drain", "web/10.0.0.1:80", "--wait").expect(
+            1, out="the drain was taken back\n")
+    with agent_with(lambda *_: M["ReadyBackendResponse"](revision=44)) as agent:
+        Run(agent, "backend", "drain", "web/10.0.0.1:80", "--cancel").expect(
+            0, out="web/10.0.0.1:80 is enabled since revision 44\n")
+        Run(agent, "backend", "ready", "web/10.0.0.1:80").expect(0)
+        check([call[0] for call in agent.calls] == ["ReadyBackend"] * 2, "both take it back")
+
+
+def events_are_followed_line_by_line():
+    def answer(_method, request, _envelope):
+        page = M["ListEventsResponse"](epoch=1)
+        first = request.after_sequence + 1
+        if first <= 3:
+            page.events.add(sequence=first, type=1, message=f"event {first}")
+        page.last_sequence = max(request.after_sequence, min(first, 3))
+        return page
+    with agent_with(answer) as agent:
+        process = subprocess.Popen([NODECTL, "events", "--follow", "-o", "json", "--socket",
+                                    agent.path], stdout=subprocess.PIPE, text=True)
+        lines = [json.loads(process.stdout.readline()) for _ in range(3)]
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=30)
+        process.stdout.close()
+        check([line["sequence"] for line in lines] == ["1", "2", "3"], f"three events: {lines}")
+        check(process.returncode == 130, f"following ends with 130, got {process.returncode}")
+        check(agent.calls[0][1].newest and agent.calls[0][1].page_size == 50, "the newest 50 first")
+        check(not agent.calls[1][1].newest, "then all that come")
+        Run(agent, "events", "--group", "web", "--type", "verdict", "--limit", "7").expect(0)
+        request = agent.calls[-1][1]
+        check((request.group, request.type, request.page_size) == ("web", 1, 7), "filters are sent")
+
+
+def cluster_init_names_all_members():
+    with tempfile.TemporaryDirectory() as folder:
+        Run(None, "key", "generate", "--nodes", "2", "--out", f"{folder}/keys").expect(0)
+        words = ["cluster", "init"]
+        for node in (1, 2):
+            words += ["--node", f"id={node},key={folder}/keys/node-{node}.pub,"
+                                f"endpoint=[fd00::{node}]:7400:7401,zone=z"]
+        words += ["--access-key", f"name=admin,role=admin,key={folder}/keys/admin.key"]
+        with agent_with(lambda *_: M["InitClusterResponse"](cluster_id="cd" * 16,
+                                                            revision=1)) as agent:
+            Run(agent, *words).expect(0, out=f"cluster {'cd' * 16} is made of 2 nodes, revision 1\n")
+            request = agent.calls[0][1]
+            check([m.endpoints[0].host for m in request.members] == ["fd00::1", "fd00::2"],
+                  "endpoints without brackets")
+            check(all(len(m.public_key) == 64 and m.role == 1 for m in request.members),
+                  "voters with their keys")
+            check(request.keys[0].name == "admin" and request.keys[0].role == 3, "the admin's key")
+            check(not request.HasField("settings"), "settings are the cluster's defaults")
+            Run(agent, "cluster", "init", "--node", words[3], "--node", words[3]).expect(
+                2, err="node 1 is named twice")
+
+
+def flags_reach_the_envelope():
+    with agent_with(lambda *_: M["ListMembersResponse"]()) as agent:
+        Run(agent, "cluster", "members", "--stale", "--timeout", "2s").expect(0)
+        envelope = agent.calls[0][2]
+        check(envelope.stale and envelope.api_version == 1, "stale and the version are sent")
+        check(1500 <= envelope.deadline_ms <= 2000, f"the deadline is sent: {envelope.deadline_ms}")
+        Run(agent, "cluster", "members", "-v").expect(0, err="node 1 at ipc://")
+        Run(agent, "cluster", "members", env={"NODECTL_TIMEOUT": "3s"}).expect(0)
+        check(2500 <= agent.calls[2][2].deadline_ms <= 3000, "the variable is used")
+
+
+def main():
+    global NODECTL, EXAMPLE, GROUP
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True)
+    NODECTL = os.path.join(parser.parse_args().bin, "nodectl")
+    EXAMPLE = "deploy/examples/web.yaml"
+    GROUP = ("apiVersion: jury/v1\nkind: Group\nmetadata: {name: web}\nspec:\n  profile: nlb\n")
+    for test in (answers_that_are_no_exit_with_1, each_refusal_has_its_exit_status,
+                 nobody_there_exits_with_4, silence_exits_with_5, no_leader_lists_each_peer,
+                 an_interrupted_wait_exits_with_130, apply_sends_all_documents_as_one_change,
+                 a_bad_file_asks_nobody, the_refused_document_is_named_by_file_and_line,
+                 a_dry_run_shows_what_would_change, lists_are_read_to_their_end,
+                 misspelt_groups_get_a_suggestion, backends_are_found_by_address_or_description,
+                 a_drain_waits_until_it_is_done, a_drain_that_is_taken_back_is_a_no,
+                 events_are_followed_line_by_line, cluster_init_names_all_members,
+                 flags_reach_the_envelope):
+        n_before = len(failures)
+        test()
+        print(f"{'ok' if len(failures) == n_before else 'FAILED'} {test.__name__}", flush=True)
+    print(f"{N_CHECKS} checks, {len(failures)} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

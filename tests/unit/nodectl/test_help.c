@@ -1,0 +1,152 @@
+/* Every --help, as golden files: what people are told is looked at before it changes. */
+#include "golden.h"
+
+#include <ctype.h>
+#include <glob.h>
+
+#include "nodectl/commands.h"
+
+static bool is_update;
+
+static void expect_help(const char *words, const char *golden)
+{
+    char line[256];
+
+    snprintf(line, sizeof line, "%s --help", words);
+    struct golden_run run = run_nodectl(line);
+    assert_int_equal(run.status, 0);
+    assert_string_equal(run.err, "");
+    golden_expect(golden, run.out, is_update);
+    run_close(&run);
+}
+
+static void golden_name(const char *command, char name[128])
+{
+    snprintf(name, 128, "help_%s", command);
+    for (char *at = name; *at != '\0'; at++) {
+        *at = *at == ' ' ? '_' : *at;
+    }
+}
+
+static void help_of_every_command_is_as_reviewed(void **state)
+{
+    (void)state;
+    char name[128];
+
+    expect_help("", "help");
+    for (size_t i = 0; i < ctl_n_commands; i++) {
+        golden_name(ctl_commands[i].name, name);
+        expect_help(ctl_commands[i].name, name);
+    }
+}
+
+static void help_of_every_noun_is_as_reviewed(void **state)
+{
+    (void)state;
+    static const char *const nouns[] = {"group", "backend", "listener", "cluster", "node", "key"};
+
+    for (size_t i = 0; i < sizeof nouns / sizeof nouns[0]; i++) {
+        char name[128];
+
+        golden_name(nouns[i], name);
+        expect_help(nouns[i], name);
+    }
+}
+
+static void no_golden_help_is_left_over(void **state)
+{
+    (void)state;
+    glob_t files;
+
+    assert_int_equal(glob(GOLDEN_FOLDER "help*.txt", 0, NULL, &files), 0);
+    assert_int_equal(files.gl_pathc, ctl_n_commands + 1 + 6);
+    globfree(&files);
+}
+
+static void the_help_command_and_the_flag_say_the_same(void **state)
+{
+    (void)state;
+    struct golden_run flag = run_nodectl("backend drain --help");
+    struct golden_run word = run_nodectl("help backend drain");
+    struct golden_run early = run_nodectl("-h backend drain");
+
+    assert_string_equal(flag.out, word.out);
+    assert_string_equal(flag.out, early.out);
+    run_close(&flag);
+    run_close(&word);
+    run_close(&early);
+}
+
+/* One table: each flag of a command is in the flag table behind the global ones, in its help, and
+ * no two flags of one command have one name. */
+static void the_tables_of_commands_and_flags_fit(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ctl_n_commands; i++) {
+        const struct ctl_command *command = &ctl_commands[i];
+
+        assert_non_null(command->run);
+        assert_true(command->n_args_min <= command->n_args_max);
+        assert_true(islower((unsigned char)command->name[0]));
+        for (size_t f = 0; f < CTL_COMMAND_FLAGS && command->flags[f] != 0; f++) {
+            assert_true(command->flags[f] > FLAG_LAST_GLOBAL && command->flags[f] < CTL_N_FLAGS);
+            for (size_t g = 0; g < f; g++) {
+                assert_string_not_equal(ctl_flags[command->flags[f]].name,
+                                        ctl_flags[command->flags[g]].name);
+            }
+        }
+    }
+    for (size_t i = 0; i < CTL_N_FLAGS; i++) {
+        assert_non_null(ctl_flags[i].name);
+        assert_non_null(ctl_flags[i].help);
+        assert_true((ctl_flags[i].type == CTL_FLAG_SWITCH) == (ctl_flags[i].argument == NULL));
+    }
+}
+
+static void explanations_are_as_reviewed(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"explain", "explain"},
+        {"explain group", "explain_group"},
+        {"explain group.check", "explain_group_check"},
+        {"explain group.check.http.expect", "explain_expect"},
+        {"explain group.backends", "explain_backends"},
+        {"explain group.guard", "explain_later"},
+        {"explain group.metadata.name", "explain_metadata_name"},
+        {"explain listener", "explain_listener"},
+        {"explain clustersettings", "explain_settings"},
+        {"explain node", "explain_node"},
+        {"explain key", "explain_key"},
+        {"explain profile", "explain_profiles"},
+        {"explain profile gwlb", "explain_profile_gwlb"},
+        {"explain reason", "explain_reasons"},
+        {"explain rules", "explain_rules"},
+        {"explain group --example", "explain_group_example"},
+        {"explain group.check.tcp -o json", "explain_json"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct golden_run run = run_nodectl(rows[i][0]);
+
+        assert_int_equal(run.status, 0);
+        assert_string_equal(run.err, "");
+        golden_expect(rows[i][1], run.out, is_update);
+        run_close(&run);
+    }
+}
+
+int main(int argc, char *argv[])
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(help_of_every_command_is_as_reviewed),
+        cmocka_unit_test(help_of_every_noun_is_as_reviewed),
+        cmocka_unit_test(no_golden_help_is_left_over),
+        cmocka_unit_test(the_help_command_and_the_flag_say_the_same),
+        cmocka_unit_test(the_tables_of_commands_and_flags_fit),
+        cmocka_unit_test(explanations_are_as_reviewed),
+    };
+
+    is_update = argc > 1 && strcmp(argv[1], "--update") == 0;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,402 @@
+/* Command lines that need no cluster: exit status and the exact message. */
+#include "golden.h"
+
+#include <jansson.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct row {
+    const char *line;
+    int status;
+    const char *err; /* whole text on stderr */
+};
+
+static void check(const struct row rows[], size_t n_rows)
+{
+    for (size_t i = 0; i < n_rows; i++) {
+        struct golden_run run = run_nodectl(rows[i].line);
+
+        if (run.status != rows[i].status || strcmp(run.err, rows[i].err) != 0 ||
+            (run.status != 0 && run.out[0] != '\0')) {
+            fail_msg("nodectl %s\nexpected %d:\n%s\ngot %d:\n%s\nstdout:\n%s", rows[i].line,
+                     rows[i].status, rows[i].err, run.status, run.err, run.out);
+        }
+        run_close(&run);
+    }
+}
+
+#define CHECK(rows) check(rows, sizeof(rows) / sizeof((rows)[0]))
+
+static void wrong_usage_exits_with_2_and_says_what_to_do(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"", 2, "error: no command is given\nhint: see: nodectl --help\n"},
+        {"statsu", 2, "error: unknown command \"statsu\"\nhint: did you mean \"status\"?\n"},
+        {"stat", 2, "error: unknown command \"stat\"\nhint: see: nodectl --help\n"},
+        {"list", 2, "error: unknown command \"list\"\nhint: did you mean \"group list\"?\n"},
+        {"group", 2,
+         "error: nodectl group needs a verb: list or describe\nhint: see: nodectl group --help\n"},
+        {"group lst", 2,
+         "error: nodectl group has no verb \"lst\": list or describe\nhint: did you mean \"group "
+         "list\"?\n"},
+        {"backend frobnicate", 2,
+         "error: nodectl backend has no verb \"frobnicate\": list, drain or ready\nhint: see: "
+         "nodectl backend --help\n"},
+        {"group list extra", 2,
+         "error: nodectl group list does not take \"extra\"\nhint: usage: nodectl group list\n"},
+        {"group describe", 2,
+         "error: nodectl group describe needs NAME\nhint: usage: nodectl group describe NAME\n"},
+        {"--nonsense", 2, "error: unknown flag --nonsense\n"},
+        {"status --outptu json", 2, "error: unknown flag --outptu\nhint: did you mean --output?\n"},
+        /* Names are never abbreviated. */
+        {"status --out json", 2,
+         "error: nodectl status has no flag --out\nhint: see: nodectl status --help\n"},
+        {"status --verb", 2, "error: unknown flag --verb\n"},
+        {"status -x", 2, "error: unknown flag -x\n"},
+        {"status -o", 2, "error: -o needs a value: FORMAT\n"},
+        {"status --output", 2, "error: --output needs a value: FORMAT\n"},
+        {"status -o yaml", 2, "error: --output must be one of table|json, got \"yaml\"\n"},
+        {"status --stale=yes", 2, "error: --stale takes no value\n"},
+        {"status --timeout 5", 2,
+         "error: --timeout: \"5\" is not a time: write a number and a unit such as 5s, 250ms or "
+         "5m\n"},
+        {"status --timeout 2m", 2, "error: --timeout must be 1ms..1m, got 2m\n"},
+        {"status --timeout 1s --timeout 2s", 2, "error: --timeout is given twice\n"},
+        {"status --wait", 2,
+         "error: nodectl status has no flag --wait\nhint: see: nodectl status --help\n"},
+        {"apply", 2,
+         "error: no documents are named: --file is missing\nhint: nodectl apply -f FILE\n"},
+        {"apply -f /nonexistent/web.yaml", 2,
+         "error: /nonexistent/web.yaml cannot be read: No such file or directory\n"},
+        {"apply -f deploy/examples/web.yaml --expected-revision 5", 2,
+         "error: --expected-revision is about one object, and there are 2 documents\n"},
+        {"apply -f deploy/examples/web.yaml --force 0", 2,
+         "error: --force must be 1..4294967295, got \"0\"\n"},
+        {"validate -f tests/unit/nodectl", 2,
+         "error: tests/unit/nodectl holds no .yaml, .yml or .json file\n"},
+        {"why web/", 2,
+         "error: \"web/\" is not GROUP/BACKEND\nhint: usage: nodectl why "
+         "GROUP[/BACKEND]\n"},
+        {"backend drain web", 2,
+         "error: \"web\" is not GROUP/BACKEND\nhint: usage: nodectl backend drain GROUP/BACKEND\n"},
+        {"backend drain web/10.0.0.1:80 --cancel --wait", 2,
+         "error: --cancel takes the drain back: --wait, --timeout and --force do not go with it\n"},
+        {"backend drain web/10.0.0.1:80 --timeout 2h", 2,
+         "error: --timeout must be 0s..1h, got 2h\n"},
+        {"events --type verdicts", 2,
+         "error: --type must be one of verdict|reachable|opinion|group|observers|catalog|"
+         "catalogs-differ|peer|drain, got \"verdicts\"\n"},
+        {"status --endpoints 10.0.0.1:7400", 2,
+         "error: asking over the network needs your key (--key-file) and the nodes' public keys "
+         "(--server-key)\nhint: or leave --endpoints out to ask the node on this machine\n"},
+        {"status --endpoints ipc:///x --key-file k --server-key s", 2,
+         "error: --endpoints takes HOST:PORT, got \"ipc:///x\"\n"},
+        {"status --endpoints , --key-file k --server-key s", 2,
+         "error: --endpoints takes HOST:PORT, got \"\"\n"},
+        {"cluster init", 2,
+         "error: no member is named: use --node or -f\nhint: see: nodectl cluster init --help\n"},
+        {"cluster init --node id=1,ky=2", 2,
+         "error: --node cannot be understood: \"id=1,ky=2\"\nhint: --node "
+         "id=N,key=KEY|FILE,endpoint=HOST:MESHPORT:RAFTPORT[,role=voter][,zone=ZONE]; once for "
+         "each member\n"},
+        {"cluster init --node id=1,endpoint=h:1:2", 2,
+         "error: --node: node \"1\": public key is missing\n"},
+        {"key generate", 2,
+         "error: no file is named\nhint: nodectl key generate FILE, or nodectl key generate "
+         "--nodes 3 --out keys\n"},
+        {"key generate --nodes 3", 2,
+         "error: --nodes and --out go together: nodectl key generate --nodes 3 --out keys\n"},
+        {"key generate --nodes 65 --out keys", 2, "error: --nodes must be 1..64, got \"65\"\n"},
+        {"explain --example", 2,
+         "error: --example needs a kind: nodectl explain group --example\n"},
+        {"explain rules now", 2, "error: nodectl explain rules does not take \"now\"\n"},
+        {"help grup", 2, "error: unknown command \"grup\"\nhint: did you mean \"group\"?\n"},
+    };
+    CHECK(rows);
+}
+
+static void what_cannot_be_explained_exits_with_7(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"explain grup", 7,
+         "error: nothing to explain is called \"grup\"\nhint: did you mean \"group\"?\n"},
+        {"explain group.chek", 7,
+         "error: nothing to explain is called \"group.chek\"\nhint: did you mean \"check\"?\n"},
+        {"explain group.check.timeout.x", 7,
+         "error: nothing to explain is called \"group.check.timeout.x\"\nhint: see: nodectl "
+         "explain\n"},
+        {"explain profile nlbb", 7,
+         "error: there is no profile \"nlbb\": gwlb, nlb or clb\nhint: did you mean \"nlb\"?\n"},
+        {"explain reason GONE", 7, "error: there is no reason \"GONE\"\n"},
+    };
+    CHECK(rows);
+}
+
+static void without_an_agent_the_status_is_4(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"status --socket /nonexistent/agent.sock", 4,
+         "error: no agent listens at /nonexistent/agent.sock: No such file or directory\nhint: is "
+         "jury-agent running here? --socket names its unix socket, --endpoints a node "
+         "elsewhere\n"},
+    };
+    CHECK(rows);
+}
+
+static const char bad_document[] = "apiVersion: jury/v1\nkind: Group\nmetadata: {name: web}\n"
+                                   "spec:\n  profile: nlb\n  conect_port: 80\n";
+
+static void an_invalid_document_exits_with_3_and_names_the_place(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"validate -f -", "apply -f -", "apply -f - --dry-run"};
+
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        struct golden_run run = run_nodectl_in(lines[i], bad_document, "");
+
+        assert_int_equal(run.status, 3);
+        assert_string_equal(run.out, "");
+        assert_string_equal(run.err, "-:6:3: server group \"web\": unknown field \"conect_port\"\n"
+                                     "     6 |   conect_port: 80\n"
+                                     "       |   ^\n");
+        run_close(&run);
+    }
+}
+
+static void an_empty_file_exits_with_3(void **state)
+{
+    (void)state;
+    struct golden_run run = run_nodectl_in("apply -f -", "", "");
+
+    assert_int_equal(run.status, 3);
+    assert_string_equal(run.err,
+                        "-: there is no document in this file; nothing would be applied\n");
+    run_close(&run);
+}
+
+static void documents_of_other_kinds_cannot_make_a_cluster(void **state)
+{
+    (void)state;
+    struct golden_run run = run_nodectl("cluster init -f deploy/examples/web.yaml");
+
+    assert_int_equal(run.status, 3);
+    assert_string_equal(run.err, "error: server group \"web\" cannot be part of cluster init: make "
+                                 "the cluster first, then apply it\n");
+    run_close(&run);
+}
+
+/* {code, reason, message, metadata, requestId}, whatever went wrong, and nothing beside it. */
+static void every_error_is_one_json_object(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        const char *environment;
+        int status;
+        const char *code;
+        const char *reason;
+    } rows[] = {
+        {"--nonsense -o json", "", 2, "CODE_INVALID_ARGUMENT", "USAGE"},
+        {"-o json statsu", "", 2, "CODE_INVALID_ARGUMENT", "USAGE"},
+        {"statsu", "NODECTL_OUTPUT=json", 2, "CODE_INVALID_ARGUMENT", "USAGE"},
+        {"status -ojson --timeout 5", "", 2, "CODE_INVALID_ARGUMENT", "USAGE"},
+        {"validate -o=json -f -", "", 3, "CODE_INVALID_ARGUMENT", "INVALID_VALUE"},
+        {"status --output=json --socket /nonexistent/a", "", 4, "CODE_UNAVAILABLE", "UNREACHABLE"},
+        {"explain grup -o json", "", 7, "CODE_NOT_FOUND", "NOT_FOUND"},
+        {"key show /nonexistent/key -o json", "", 3, "CODE_FAILED_PRECONDITION", "CONFIGURATION"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct golden_run run = run_nodectl_in(rows[i].line, bad_document, rows[i].environment);
+        json_error_t error;
+        json_t *json = json_loads(run.err, 0, &error);
+
+        if (json == NULL) {
+            fail_msg("nodectl %s: %s\n%s", rows[i].line, error.text, run.err);
+        }
+        assert_int_equal(run.status, rows[i].status);
+        assert_string_equal(run.out, "");
+        assert_string_equal(json_string_value(json_object_get(json, "code")), rows[i].code);
+        assert_string_equal(json_string_value(json_object_get(json, "reason")), rows[i].reason);
+        assert_true(json_string_length(json_object_get(json, "message")) > 0);
+        assert_true(json_is_object(json_object_get(json, "metadata")));
+        assert_true(json_is_string(json_object_get(json, "requestId")));
+        assert_int_equal(json_object_size(json), 5);
+        json_decref(json);
+        run_close(&run);
+    }
+}
+
+static void the_place_of_a_document_is_in_the_json_error(void **state)
+{
+    (void)state;
+    struct golden_run run = run_nodectl_in("validate -f - -o json", bad_document, "");
+    json_t *json = json_loads(run.err, 0, NULL);
+    json_t *metadata = json_object_get(json, "metadata");
+
+    assert_string_equal(json_string_value(json_object_get(metadata, "file")), "-");
+    assert_string_equal(json_string_value(json_object_get(metadata, "line")), "6");
+    assert_string_equal(json_string_value(json_object_get(metadata, "column")), "3");
+    json_decref(json);
+    run_close(&run);
+}
+
+static void a_flag_wins_over_its_variable_and_that_over_the_default(void **state)
+{
+    (void)state;
+    struct golden_run run =
+        run_nodectl_in("status", "", "NODECTL_SOCKET=/nonexistent/from-variable");
+    assert_non_null(strstr(run.err, "/nonexistent/from-variable"));
+    run_close(&run);
+
+    run = run_nodectl_in("status --socket /nonexistent/from-flag", "",
+                         "NODECTL_SOCKET=/nonexistent/from-variable");
+    assert_non_null(strstr(run.err, "/nonexistent/from-flag"));
+    run_close(&run);
+
+    run = run_nodectl_in("explain rules", "", "NODECTL_OUTPUT=");
+    assert_int_equal(run.status, 0);
+    run_close(&run);
+
+    run = run_nodectl_in("status", "", "NODECTL_TIMEOUT=1y");
+    assert_int_equal(run.status, 2);
+    assert_string_equal(run.err, "error: NODECTL_TIMEOUT: \"1y\" is not a time: write a number and "
+                                 "a unit such as 5s, 250ms or 5m\n");
+    run_close(&run);
+}
+
+static void every_example_is_valid_offline(void **state)
+{
+    (void)state;
+    struct golden_run run = run_nodectl("validate -f deploy/examples -q");
+
+    assert_int_equal(run.status, 0);
+    assert_string_equal(run.err, "");
+    assert_non_null(strstr(run.out, "deploy/examples/web.yaml:6: server group \"web\" is valid\n"));
+    run_close(&run);
+}
+
+/* spec.md 4: advice is a warning of `validate`, each by its row. */
+static void validate_gives_advice_and_apply_only_warnings(void **state)
+{
+    (void)state;
+    static const char text[] = "apiVersion: jury/v1\nkind: Group\nmetadata: {name: web}\n"
+                               "spec: {profile: nlb, check: {interval: 2s, timeout: 5s}}\n";
+    struct golden_run run = run_nodectl_in("validate -f -", text, "");
+
+    assert_int_equal(run.status, 0);
+    assert_string_equal(run.out, "-:1: server group \"web\" is valid\n");
+    assert_non_null(strstr(run.err, "warning: server group \"web\": With check.timeout longer than "
+                                    "check.interval"));
+    assert_non_null(strstr(run.err, "advice: server group \"web\": A tcp probe ends in a reset"));
+    run_close(&run);
+
+    run = run_nodectl_in("validate -f - -o json", text, "");
+    json_t *json = json_loads(run.out, 0, NULL);
+    assert_int_equal(json_array_size(json_object_get(json, "documents")), 1);
+    assert_int_equal(json_array_size(json_object_get(json, "advice")), 4);
+    assert_string_equal(run.err, "");
+    json_decref(json);
+    run_close(&run);
+
+    run = run_nodectl_in("apply -f - --socket /nonexistent/a", text, "");
+    assert_int_equal(run.status, 4);
+    assert_non_null(strstr(run.err, "warning: "));
+    assert_null(strstr(run.err, "advice: "));
+    run_close(&run);
+}
+
+static void keys_are_made_and_never_overwritten(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/jury-test-keys-XXXXXX";
+    char line[256];
+    struct stat info;
+
+    assert_non_null(mkdtemp(folder));
+    snprintf(line, sizeof line, "key generate --nodes 2 --out %s/keys -o json", folder);
+    struct golden_run run = run_nodectl(line);
+    assert_int_equal(run.status, 0);
+    json_t *json = json_loads(run.out, 0, NULL);
+    assert_int_equal(json_array_size(json_object_get(json, "keys")), 3);
+    json_decref(json);
+    run_close(&run);
+    snprintf(line, sizeof line, "%s/keys/node-2.key", folder);
+    assert_int_equal(stat(line, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0600);
+
+    snprintf(line, sizeof line, "key generate --nodes 3 --out %s/keys", folder);
+    run = run_nodectl(line);
+    assert_int_equal(run.status, 8);
+    assert_non_null(strstr(run.err, "node-1.key exists already"));
+    run_close(&run);
+    snprintf(line, sizeof line, "%s/keys/node-3.key", folder);
+    assert_int_equal(access(line, F_OK), -1); /* all of the set or nothing */
+
+    snprintf(line, sizeof line, "key generate %s/keys/admin.key", folder);
+    run = run_nodectl(line);
+    assert_int_equal(run.status, 8);
+    run_close(&run);
+
+    snprintf(line, sizeof line, "key show --public %s/keys/admin.pub", folder);
+    struct golden_run half = run_nodectl(line);
+    snprintf(line, sizeof line, "key show --public %s/keys/admin.key", folder);
+    struct golden_run pair = run_nodectl(line);
+    assert_int_equal(strlen(half.out), 65);
+    assert_string_equal(half.out, pair.out);
+    run_close(&half);
+    run_close(&pair);
+
+    static const char *const files[] = {"node-1.key", "node-1.pub", "node-2.key",
+                                        "node-2.pub", "admin.key",  "admin.pub"};
+    for (size_t i = 0; i < 6; i++) {
+        snprintf(line, sizeof line, "%s/keys/%s", folder, files[i]);
+        assert_int_equal(unlink(line), 0);
+    }
+    snprintf(line, sizeof line, "%s/keys", folder);
+    assert_int_equal(rmdir(line), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+static void version_names_this_program_without_a_node(void **state)
+{
+    (void)state;
+    struct golden_run run = run_nodectl("version --socket /nonexistent/a");
+
+    assert_int_equal(run.status, 0);
+    assert_string_equal(run.out, "nodectl " JURY_VERSION " (api 1)\n");
+    assert_non_null(strstr(run.err, "warning: no node answered: "));
+    run_close(&run);
+
+    run = run_nodectl("version -o json --socket /nonexistent/a");
+    json_t *json = json_loads(run.out, 0, NULL);
+    assert_string_equal(json_string_value(json_object_get(json, "nodectl")), JURY_VERSION);
+    assert_true(json_is_null(json_object_get(json, "node")));
+    assert_string_equal(run.err, "");
+    json_decref(json);
+    run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wrong_usage_exits_with_2_and_says_what_to_do),
+        cmocka_unit_test(what_cannot_be_explained_exits_with_7),
+        cmocka_unit_test(without_an_agent_the_status_is_4),
+        cmocka_unit_test(an_invalid_document_exits_with_3_and_names_the_place),
+        cmocka_unit_test(an_empty_file_exits_with_3),
+        cmocka_unit_test(documents_of_other_kinds_cannot_make_a_cluster),
+        cmocka_unit_test(every_error_is_one_json_object),
+        cmocka_unit_test(the_place_of_a_document_is_in_the_json_error),
+        cmocka_unit_test(a_flag_wins_over_its_variable_and_that_over_the_default),
+        cmocka_unit_test(every_example_is_valid_offline),
+        cmocka_unit_test(validate_gives_advice_and_apply_only_warnings),
+        cmocka_unit_test(keys_are_made_and_never_overwritten),
+        cmocka_unit_test(version_names_this_program_without_a_node),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
