@@ -407,6 +407,9 @@ static void read_backend(struct codec_in *in, struct catalog_backend *backend)
     backend->target.birth = bytes_read_u64(&block.bytes);
     backend->changed_revision = bytes_read_u64(&block.bytes);
     backend->life = bytes_read_u8(&block.bytes);
+    if (backend->life != LIFE_AVAILABLE && backend->life != LIFE_REMOVING) {
+        block.bytes.failed = true;
+    }
     backend->drain_revision = bytes_read_u64(&block.bytes);
     backend->drain_timeout_ms = bytes_read_u32(&block.bytes);
     codec_shut(in, &block);

@@ -72,7 +72,7 @@ static char *sentence(const struct view *view, const struct event *event)
         return wire_format(arena, "group %s is %s, was %s", what, state_word(event, event->to),
                            state_word(event, event->from));
     case EVENT_OBSERVERS_CHANGED:
-        return wire_format(arena, "%u nodes observe, before %u", event->to, event->from);
+        return wire_format(arena, "observing nodes: %u, before %u", event->to, event->from);
     case EVENT_CATALOG_ADOPTED:
         return wire_format(arena, "revision %" PRIu64 " is in use", event->revision);
     case EVENT_CATALOGS_DIFFER:

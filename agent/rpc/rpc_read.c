@@ -279,6 +279,9 @@ static void start_barrier(struct rpc_server *server)
     if (!is_leading(&store)) {
         refuse_forwarded(server);
     }
+    if (!is_wanted(server)) {
+        return;
+    }
     barrier->cookie = rpc_new_cookie(server);
     if (is_leading(&store)) {
         barrier->state = BARRIER_LOCAL;

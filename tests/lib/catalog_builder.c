@@ -41,25 +41,37 @@ struct endpoint build_endpoint(const char *text)
     return endpoint;
 }
 
+static size_t count_words(const char *text)
+{
+    size_t n = 0;
+
+    for (text += strspn(text, " "); *text != '\0'; text += strspn(text, " ")) {
+        text += strcspn(text, " ");
+        n++;
+    }
+    return n;
+}
+
 void build_group(struct server_group *ret_group, const char *name, const char *endpoints)
 {
+    size_t n_words = count_words(endpoints);
     char text[64];
 
     profile_group_defaults(PROFILE_NLB, PROTOCOL_TCP, ret_group);
     copy_name(ret_group->name, name);
+    ret_group->backends = allocate((n_words + 1) * sizeof *ret_group->backends);
+    endpoints += strspn(endpoints, " ");
     while (*endpoints != '\0') {
         size_t n = strcspn(endpoints, " ");
-        struct backend *backends =
-            realloc(ret_group->backends, (ret_group->n_backends + 1) * sizeof *ret_group->backends);
+        struct backend *backend = &ret_group->backends[ret_group->n_backends++];
 
-        if (backends == NULL || n >= sizeof text) {
+        if (n >= sizeof text) {
             abort();
         }
-        ret_group->backends = backends;
         memcpy(text, endpoints, n);
         text[n] = '\0';
-        profile_backend_defaults(PROFILE_NLB, &backends[ret_group->n_backends]);
-        backends[ret_group->n_backends++].at = build_endpoint(text);
+        profile_backend_defaults(PROFILE_NLB, backend);
+        backend->at = build_endpoint(text);
         endpoints += n + strspn(endpoints + n, " ");
     }
     server_group_sort_backends(ret_group);

@@ -67,7 +67,7 @@ static void random_change(struct prng *prng, struct command *command, const stru
     random_text(prng, group, "group", 8);
     random_text(prng, name, "listener", 6);
     random_at(prng, at);
-    switch (prng_below(prng, 16)) {
+    switch (prng_below(prng, 20)) {
     case 0:
         build_delete_group(command, group);
         break;
@@ -110,7 +110,7 @@ static void random_change(struct prng *prng, struct command *command, const stru
 
 static void random_command(struct prng *prng, struct command *command, const struct catalog *now)
 {
-    unsigned n = 1 + (unsigned)prng_below(prng, 4);
+    unsigned n = prng_below(prng, 3) == 0 ? 1 + (unsigned)prng_below(prng, 4) : 1;
 
     for (unsigned i = 0; i < n; i++) {
         random_change(prng, command, now);
@@ -305,7 +305,6 @@ static unsigned run_history(uint64_t seed)
     unsigned n_applied = 0;
 
     prng_init(&prng, seed);
-    unsigned restore_at = 1 + (unsigned)prng_below(&prng, N_COMMANDS - 1);
     for (unsigned i = 0; i < N_COMMANDS; i++) {
         struct command command = {0};
         struct command decoded;
@@ -328,8 +327,12 @@ static unsigned run_history(uint64_t seed)
             assert_memory_equal(&answers[0], &answers[2], sizeof checked);
             assert_same_targets(straight, restored);
         }
-        if (i == restore_at) {
-            restored = restored_copy(straight);
+        /* Again and again from a copy of the copy. */
+        if (prng_below(&prng, 25) == 0) {
+            struct catalog_state *copy = restored_copy(restored != NULL ? restored : straight);
+
+            catalog_state_free(restored);
+            restored = copy;
         }
         n_applied += answers[0].err == 0 && !answers[0].is_repeat;
         assert_same_targets(straight, by_codec);

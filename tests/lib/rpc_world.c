@@ -1,0 +1,723 @@
+#include "tests/lib/rpc_world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/wire/unpack.h"
+#include "tests/lib/catalog_builder.h"
+
+enum event_of_world {
+    EVENT_FREE = 0,
+    EVENT_PROPOSAL,
+    EVENT_BARRIER,
+    EVENT_CHECK,
+    EVENT_FORWARD,
+    EVENT_ANSWER,
+    EVENT_JUDGED /* by the check before the log: refused, or known already */
+};
+
+static uint64_t between(struct rpc_world *world, uint64_t min, uint64_t max)
+{
+    return min + prng_below(&world->prng, max - min + 1);
+}
+
+static void *copy_bytes(const void *data, size_t n_bytes)
+{
+    void *copy = malloc(n_bytes + 1);
+
+    assert_non_null(copy);
+    if (n_bytes > 0) {
+        memcpy(copy, data, n_bytes);
+    }
+    return copy;
+}
+
+static struct rpc_world_event *new_event(struct rpc_world *world, enum event_of_world kind,
+                                         uint64_t from, uint64_t to, uint64_t delay_ns)
+{
+    for (size_t i = 0; i < RPC_WORLD_QUEUE; i++) {
+        if (world->queue[i].kind == EVENT_FREE) {
+            world->queue[i] = (struct rpc_world_event){
+                .kind = (uint8_t)kind, .from = from, .to = to, .at_ns = world->now_ns + delay_ns};
+            return &world->queue[i];
+        }
+    }
+    fail_msg("the world's queue is full");
+    return NULL;
+}
+
+static void free_event(struct rpc_world_event *event)
+{
+    free(event->envelope);
+    free(event->payload);
+    if (event->command != NULL) {
+        command_close(event->command);
+        free(event->command);
+    }
+    *event = (struct rpc_world_event){0};
+}
+
+/* --- the hooks of a node --- */
+
+static void keep_reply(struct rpc_world *world, const struct rpc_route *route,
+                       const struct rpc_frames *frames)
+{
+    static const struct wire_limits limits = {.bytes_max = 16384, .elements_max = 1000};
+    struct rpc_world_reply *reply = &world->replies[route->socket];
+    struct wire_arena arena;
+    ProtobufCMessage *message;
+
+    reply->n_times++;
+    if (reply->has_come) {
+        return;
+    }
+    reply->has_come = true;
+    reply->at_ns = world->now_ns;
+    reply->envelope = copy_bytes(frames->envelope, frames->n_envelope_bytes);
+    reply->n_envelope_bytes = frames->n_envelope_bytes;
+    reply->payload = copy_bytes(frames->payload, frames->n_payload_bytes);
+    reply->n_payload_bytes = frames->n_payload_bytes;
+    wire_arena_init(&arena, wire_budget(&limits));
+    assert_int_equal(wire_unpack(&jury__v1__response__descriptor, &limits, reply->envelope,
+                                 reply->n_envelope_bytes, &arena, &message, NULL),
+                     0);
+    const Jury__V1__Response *response = (const Jury__V1__Response *)message;
+    assert_non_null(response->status);
+    assert_int_equal(response->request_id.len, REQUEST_ID_BYTES);
+    reply->code = response->status->code == JURY__V1__CODE__CODE_OK
+                      ? 0
+                      : err_from_reason(response->status->reason);
+    snprintf(reply->reason, sizeof reply->reason, "%s", response->status->reason);
+    snprintf(reply->message, sizeof reply->message, "%s", response->status->message);
+    if (response->status->n_metadata == 1) {
+        assert_string_equal(response->status->metadata[0]->key, "document_index");
+        snprintf(reply->document_index, sizeof reply->document_index, "%s",
+                 response->status->metadata[0]->value);
+    }
+    reply->revision = response->revision;
+    reply->node_id = response->node_id;
+    reply->is_stale = response->stale;
+    wire_arena_close(&arena);
+}
+
+static void hook_reply(void *user, const struct rpc_route *route, const struct rpc_frames *frames)
+{
+    struct rpc_world_node *node = user;
+
+    if (route->forward_id == 0) {
+        keep_reply(node->world, route, frames);
+        return;
+    }
+    struct rpc_world_event *event =
+        new_event(node->world, EVENT_ANSWER, node->id, route->socket,
+                  between(node->world, RPC_WORLD_MS / 10, 2 * RPC_WORLD_MS));
+    event->cookie = route->forward_id;
+    event->envelope = copy_bytes(frames->envelope, frames->n_envelope_bytes);
+    event->n_envelope_bytes = frames->n_envelope_bytes;
+    event->payload = copy_bytes(frames->payload, frames->n_payload_bytes);
+    event->n_payload_bytes = frames->n_payload_bytes;
+}
+
+static bool leads(const struct rpc_world_node *node)
+{
+    return node->world->leader_id == node->id && !node->store_is_off;
+}
+
+/* What the store does: a leader checks first, and answers at once what it refuses or knows. */
+static int hook_propose(void *user, uint64_t cookie, const uint8_t *command, size_t n_bytes)
+{
+    struct rpc_world_node *node = user;
+    struct rpc_world *world = node->world;
+
+    if (node->propose_error != 0) {
+        return node->propose_error;
+    }
+    struct command decoded;
+    struct apply_answer answer;
+    assert_int_equal(command_decode(command, n_bytes, &decoded, NULL), 0);
+    catalog_check(node->state, &decoded, &answer);
+    command_close(&decoded);
+    bool is_final = answer.err != 0 || answer.is_repeat;
+    struct rpc_world_event *event = new_event(
+        world, is_final ? EVENT_JUDGED : EVENT_PROPOSAL, node->id, node->id,
+        is_final ? RPC_WORLD_MS : between(world, world->commit_ns_min, world->commit_ns_max));
+    event->cookie = cookie;
+    event->payload = is_final ? copy_bytes(&answer, sizeof answer) : copy_bytes(command, n_bytes);
+    event->n_payload_bytes = n_bytes;
+    return 0;
+}
+
+static int hook_barrier(void *user, uint64_t cookie)
+{
+    struct rpc_world_node *node = user;
+    struct rpc_world *world = node->world;
+
+    world->n_barriers++;
+    new_event(world, EVENT_BARRIER, node->id, node->id,
+              between(world, world->commit_ns_min, world->commit_ns_max))
+        ->cookie = cookie;
+    return 0;
+}
+
+static int hook_init(void *user, uint64_t cookie, const struct cluster_init *init)
+{
+    struct rpc_world_node *node = user;
+
+    node->init = *init;
+    node->init_cookie = cookie;
+    return 0;
+}
+
+static int hook_check(void *user, uint64_t cookie, struct command *command)
+{
+    struct rpc_world_node *node = user;
+    struct rpc_world_event *event =
+        new_event(node->world, EVENT_CHECK, node->id, node->id, 2 * RPC_WORLD_MS);
+
+    node->n_checks++;
+    event->cookie = cookie;
+    event->command = command;
+    return 0;
+}
+
+static void hook_store(void *user, struct rpc_store *ret_store)
+{
+    struct rpc_world_node *node = user;
+
+    ret_store->state = RPC_STORE_RUNNING;
+    if (node->store_is_off) {
+        ret_store->leader_age_ns = 3200 * RPC_WORLD_MS;
+        ret_store->role = RPC_ROLE_CANDIDATE;
+        return;
+    }
+    ret_store->role = leads(node) ? RPC_ROLE_LEADER : RPC_ROLE_FOLLOWER;
+    ret_store->is_ready = leads(node) && node->world->leader_is_ready;
+    ret_store->leader_id = node->world->leader_id;
+    ret_store->leader_age_ns = 0;
+}
+
+static int hook_forward(void *user, uint64_t forward_id, uint64_t node_id,
+                        const struct rpc_identity *identity, const struct rpc_frames *frames)
+{
+    struct rpc_world_node *node = user;
+
+    assert_in_range(node_id, 1, node->world->n_nodes);
+    if (node->forward_error != 0) {
+        return node->forward_error;
+    }
+    struct rpc_world_event *event =
+        new_event(node->world, EVENT_FORWARD, node->id, node_id,
+                  between(node->world, RPC_WORLD_MS / 10, 2 * RPC_WORLD_MS));
+    event->cookie = forward_id;
+    event->identity = *identity;
+    event->envelope = copy_bytes(frames->envelope, frames->n_envelope_bytes);
+    event->n_envelope_bytes = frames->n_envelope_bytes;
+    event->payload = copy_bytes(frames->payload, frames->n_payload_bytes);
+    event->n_payload_bytes = frames->n_payload_bytes;
+    node->world->n_forwarded++;
+    return 0;
+}
+
+static void hook_ask_peers(void *user, struct target_id target)
+{
+    struct rpc_world_node *node = user;
+    struct engine_event event = {.kind = ENGINE_ASK,
+                                 .now_ns = node->world->now_ns,
+                                 .boot_ns = node->world->now_ns,
+                                 .u.target = target};
+
+    node->n_asked++;
+    engine_step(node->engine, &event, node->world->actions);
+    /* The agent polls after each step of the engine: the server must bear it. */
+    rpc_server_poll(node->server, node->world->now_ns);
+}
+
+static const struct engine *hook_engine(void *user)
+{
+    return ((struct rpc_world_node *)user)->engine;
+}
+
+static void hook_node(void *user, struct rpc_node *ret_node)
+{
+    const struct rpc_world_node *node = user;
+
+    ret_node->node_id = node->id;
+    ret_node->epoch = 1;
+    ret_node->probe_engine = "connect";
+    ret_node->capabilities = "tcp-full,http";
+    ret_node->libraries = "raft 0.22.1,libzmq 4.3.4";
+    if (catalog_n_nodes(engine_catalog(node->engine)) > 0) {
+        ret_node->cluster_id = catalog_cluster_id(engine_catalog(node->engine));
+    }
+}
+
+static void hook_peer(void *user, uint64_t node_id, struct rpc_peer *ret_peer)
+{
+    const struct rpc_world_node *node = user;
+
+    if (node_id <= node->world->n_nodes && node->world->nodes[node_id].is_up) {
+        ret_peer->age_ns = 200 * RPC_WORLD_MS;
+        ret_peer->raft_age_ns = 300 * RPC_WORLD_MS;
+    }
+}
+
+static bool hook_data_plane(void *user, size_t index, struct rpc_data_plane *ret_data_plane)
+{
+    (void)user;
+    if (index > 0) {
+        return false;
+    }
+    ret_data_plane->is_alive = true;
+    ret_data_plane->pid = 4711;
+    ret_data_plane->flows = 12;
+    snprintf(ret_data_plane->name, sizeof ret_data_plane->name, "shim");
+    return true;
+}
+
+static bool hook_ready_check(void *user, size_t index, struct rpc_ready_check *ret_check)
+{
+    (void)user;
+    snprintf(ret_check->name, sizeof ret_check->name, "%s", index == 0 ? "leader" : "catalog");
+    ret_check->is_ok = index == 0;
+    snprintf(ret_check->message.text, sizeof ret_check->message.text, "not caught up");
+    return index < 2;
+}
+
+static void hook_counters(void *user, counter_emit emit, void *to)
+{
+    const struct rpc_world_node *node = user;
+    struct counter_set set = rpc_server_counter_set(node->server);
+
+    counter_set_emit(&set, emit, to);
+}
+
+static int64_t hook_wall_ms(void *user)
+{
+    return 1800000000000 + (int64_t)(((struct rpc_world_node *)user)->world->now_ns / 1000000);
+}
+
+static uint64_t hook_boot_ns(void *user)
+{
+    return ((struct rpc_world_node *)user)->world->now_ns;
+}
+
+/* --- nodes --- */
+
+static void engine_take(struct rpc_world_node *node)
+{
+    struct catalog *catalog = catalog_state_catalog(node->state);
+    struct engine_event event = {.kind = ENGINE_CATALOG,
+                                 .now_ns = node->world->now_ns,
+                                 .boot_ns = node->world->now_ns,
+                                 .u.catalog = catalog};
+
+    if (catalog_revision(catalog) > 0) {
+        assert_int_equal(engine_step(node->engine, &event, node->world->actions), 0);
+    }
+    catalog_unref(catalog);
+    node->adopt_ns = 0;
+}
+
+/* Apply what is committed; *answer: of the last entry, if there was one. */
+static void node_apply(struct rpc_world_node *node, struct apply_answer *answer)
+{
+    struct rpc_world *world = node->world;
+
+    for (; node->n_applied < world->n_log; node->n_applied++) {
+        struct command command;
+
+        assert_int_equal(command_decode(world->log[node->n_applied].data,
+                                        world->log[node->n_applied].n_bytes, &command, NULL),
+                         0);
+        catalog_apply(node->state, &command, answer);
+        command_close(&command);
+    }
+    if (node->adopt_ns == 0) {
+        node->adopt_ns = world->now_ns + node->engine_lag_ns;
+    }
+}
+
+void rpc_world_start(struct rpc_world *world, uint64_t node_id)
+{
+    struct rpc_world_node *node = &world->nodes[node_id];
+    struct engine_config config = {.node_id = node_id, .epoch = 1, .seed = node_id};
+    struct rpc_hooks hooks = {
+        .user = node,
+        .reply = hook_reply,
+        .propose = hook_propose,
+        .barrier = hook_barrier,
+        .init = hook_init,
+        .check = hook_check,
+        .store = hook_store,
+        .forward = hook_forward,
+        .ask_peers = hook_ask_peers,
+        .engine = hook_engine,
+        .node = hook_node,
+        .peer = hook_peer,
+        .data_plane = hook_data_plane,
+        .ready_check = hook_ready_check,
+        .counters = hook_counters,
+        .wall_ms = hook_wall_ms,
+        .boot_ns = hook_boot_ns,
+    };
+
+    node->world = world;
+    node->id = node_id;
+    node->is_up = true;
+    node->n_applied = 0;
+    node->state = catalog_state_new();
+    node->engine = engine_new(&config, world->now_ns);
+    node->server = rpc_server_new(&hooks, prng_next(&world->prng));
+    assert_non_null(node->state);
+    assert_non_null(node->engine);
+    assert_non_null(node->server);
+    struct apply_answer answer;
+    node_apply(node, &answer);
+    engine_take(node);
+}
+
+void rpc_world_kill(struct rpc_world *world, uint64_t node_id)
+{
+    struct rpc_world_node *node = &world->nodes[node_id];
+
+    if (!node->is_up) {
+        return;
+    }
+    for (size_t i = 0; i < RPC_WORLD_QUEUE; i++) {
+        struct rpc_world_event *event = &world->queue[i];
+
+        /* Messages on the wire go on to others; the node's own promises go with it. */
+        if (event->kind != EVENT_FREE && event->to == node_id) {
+            free_event(event);
+        }
+    }
+    rpc_server_free(node->server);
+    engine_free(node->engine);
+    catalog_state_free(node->state);
+    node->server = NULL;
+    node->engine = NULL;
+    node->state = NULL;
+    node->is_up = false;
+    if (world->leader_id == node_id) {
+        world->leader_id = 0;
+    }
+}
+
+void rpc_world_open(struct rpc_world *world, uint32_t n_nodes, uint64_t seed)
+{
+    struct command command = {0};
+    struct errmsg err;
+
+    assert_true(n_nodes <= RPC_WORLD_NODES);
+    memset(world, 0, sizeof *world);
+    prng_init(&world->prng, seed);
+    world->now_ns = 1000 * RPC_WORLD_MS;
+    world->n_nodes = n_nodes;
+    world->commit_ns_min = 2 * RPC_WORLD_MS;
+    world->commit_ns_max = 20 * RPC_WORLD_MS;
+    world->actions = calloc(1, sizeof *world->actions);
+    assert_non_null(world->actions);
+    engine_actions_init(world->actions);
+    build_init(&command, n_nodes);
+    assert_int_equal(command_encode(&command, &world->log[0].data, &world->log[0].n_bytes, &err),
+                     0);
+    command_close(&command);
+    world->n_log = 1;
+    for (uint64_t id = 1; id <= n_nodes; id++) {
+        rpc_world_start(world, id);
+    }
+    rpc_world_set_leader(world, 1);
+}
+
+void rpc_world_close(struct rpc_world *world)
+{
+    for (uint64_t id = 1; id <= world->n_nodes; id++) {
+        rpc_world_kill(world, id);
+    }
+    for (size_t i = 0; i < RPC_WORLD_QUEUE; i++) {
+        free_event(&world->queue[i]);
+    }
+    for (size_t i = 0; i < world->n_log; i++) {
+        free(world->log[i].data);
+    }
+    for (uint32_t i = 0; i < world->n_calls; i++) {
+        free(world->replies[i].envelope);
+        free(world->replies[i].payload);
+    }
+    engine_actions_close(world->actions);
+    free(world->actions);
+}
+
+uint64_t rpc_world_revision(const struct rpc_world *world, uint64_t node_id)
+{
+    struct catalog *catalog = catalog_state_catalog(world->nodes[node_id].state);
+    uint64_t revision = catalog_revision(catalog);
+
+    catalog_unref(catalog);
+    return revision;
+}
+
+/* --- the store --- */
+
+static void tell(struct rpc_world_node *node, uint64_t cookie, enum rpc_outcome outcome,
+                 const struct apply_answer *answer)
+{
+    struct rpc_done done = {.outcome = (uint8_t)outcome, .answer = answer};
+
+    if (outcome == RPC_DONE) {
+        done.revision = rpc_world_revision(node->world, node->id);
+    }
+    rpc_server_done(node->server, node->world->now_ns, cookie, &done);
+}
+
+static void commit(struct rpc_world *world, struct rpc_world_event *event, bool silently)
+{
+    struct rpc_world_node *node = &world->nodes[event->from];
+    struct apply_answer answer;
+    uint64_t cookie = event->cookie;
+
+    assert_true(world->n_log < RPC_WORLD_LOG);
+    world->log[world->n_log].data = event->payload;
+    world->log[world->n_log].n_bytes = event->n_payload_bytes;
+    event->payload = NULL;
+    world->n_log++;
+    node_apply(node, &answer);
+    world->n_effective += answer.err == 0 && !answer.is_repeat;
+    free_event(event);
+    if (!silently) {
+        tell(node, cookie, RPC_DONE, &answer);
+    }
+}
+
+size_t rpc_world_n_proposals(const struct rpc_world *world)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < RPC_WORLD_QUEUE; i++) {
+        n += world->queue[i].kind == EVENT_PROPOSAL;
+    }
+    return n;
+}
+
+void rpc_world_commit(struct rpc_world *world, bool silently)
+{
+    for (size_t i = 0; i < RPC_WORLD_QUEUE; i++) {
+        if (world->queue[i].kind == EVENT_PROPOSAL) {
+            commit(world, &world->queue[i], silently);
+        }
+    }
+}
+
+void rpc_world_set_leader(struct rpc_world *world, uint64_t node_id)
+{
+    uint64_t last_id = world->leader_id;
+
+    world->leader_id = node_id;
+    world->leader_is_ready = true;
+    for (size_t i = 0; i < RPC_WORLD_QUEUE; i++) {
+        struct rpc_world_event *event = &world->queue[i];
+        bool is_store = event->kind == EVENT_PROPOSAL || event->kind == EVENT_BARRIER ||
+                        event->kind == EVENT_JUDGED;
+
+        if (is_store && event->from == last_id && last_id != node_id) {
+            uint64_t cookie = event->cookie;
+
+            free_event(event);
+            tell(&world->nodes[last_id], cookie, RPC_UNKNOWN, NULL);
+        }
+    }
+}
+
+static void check(struct rpc_world *world, struct rpc_world_event *event)
+{
+    struct rpc_world_node *node = &world->nodes[event->from];
+    struct apply_answer answer;
+    uint64_t cookie = event->cookie;
+    struct errmsg err;
+
+    assert_int_equal(rpc_check_catalog(engine_catalog(node->engine), event->command, &answer, &err),
+                     0);
+    free_event(event);
+    tell(node, cookie, RPC_DONE, &answer);
+}
+
+/* --- the mesh --- */
+
+static void deliver(struct rpc_world *world, struct rpc_world_event *event)
+{
+    struct rpc_world_node *from = &world->nodes[event->from], *to = &world->nodes[event->to];
+    struct rpc_world_event message = *event;
+    struct rpc_frames frames = {.envelope = message.envelope,
+                                .n_envelope_bytes = message.n_envelope_bytes,
+                                .payload = message.payload,
+                                .n_payload_bytes = message.n_payload_bytes};
+
+    *event = (struct rpc_world_event){0};
+    if (to->is_up && !to->is_cut && !from->is_cut) {
+        if (message.kind == EVENT_FORWARD) {
+            struct rpc_route route = {.socket = (uint32_t)message.from,
+                                      .forward_id = message.cookie};
+
+            message.identity.caller = RPC_CALLER_PEER;
+            rpc_server_handle(to->server, world->now_ns, &message.identity, &route, &frames);
+        } else {
+            rpc_server_forward_answer(to->server, world->now_ns, message.from, message.cookie,
+                                      &frames);
+        }
+    }
+    free_event(&message);
+}
+
+/* --- time --- */
+
+static void happen(struct rpc_world *world, struct rpc_world_event *event)
+{
+    uint64_t cookie = event->cookie;
+    struct rpc_world_node *node = &world->nodes[event->from];
+
+    switch ((enum event_of_world)event->kind) {
+    case EVENT_PROPOSAL:
+        commit(world, event, false);
+        break;
+    case EVENT_BARRIER:
+        free_event(event);
+        tell(node, cookie, leads(node) ? RPC_DONE : RPC_NOT_LEADER, NULL);
+        break;
+    case EVENT_CHECK:
+        check(world, event);
+        break;
+    case EVENT_FORWARD:
+    case EVENT_ANSWER:
+        deliver(world, event);
+        break;
+    case EVENT_JUDGED: {
+        struct apply_answer answer;
+        memcpy(&answer, event->payload, sizeof answer);
+        free_event(event);
+        tell(node, cookie, RPC_DONE, &answer);
+        break;
+    }
+    case EVENT_FREE:
+        break;
+    }
+}
+
+static void follow(struct rpc_world_node *node)
+{
+    struct rpc_world *world = node->world;
+
+    if (node->n_applied < world->n_log && !node->store_is_off) {
+        if (node->apply_ns == 0) {
+            node->apply_ns = world->now_ns + between(world, RPC_WORLD_MS, 30 * RPC_WORLD_MS);
+        } else if (world->now_ns >= node->apply_ns) {
+            node->apply_ns = 0;
+            struct apply_answer answer;
+            node_apply(node, &answer);
+        }
+    }
+    if (node->adopt_ns != 0 && world->now_ns >= node->adopt_ns) {
+        engine_take(node);
+        rpc_server_poll(node->server, world->now_ns);
+    }
+    if (rpc_server_next_ns(node->server) <= world->now_ns || world->now_ns % 7 == 0) {
+        rpc_server_poll(node->server, world->now_ns);
+    }
+}
+
+void rpc_world_run(struct rpc_world *world, uint64_t ms)
+{
+    uint64_t until_ns = world->now_ns + ms * RPC_WORLD_MS;
+
+    while (world->now_ns < until_ns) {
+        world->now_ns += RPC_WORLD_MS;
+        for (size_t i = 0; i < RPC_WORLD_QUEUE; i++) {
+            if (world->queue[i].kind != EVENT_FREE && world->queue[i].at_ns <= world->now_ns) {
+                happen(world, &world->queue[i]);
+            }
+        }
+        for (uint64_t id = 1; id <= world->n_nodes; id++) {
+            if (world->nodes[id].is_up) {
+                follow(&world->nodes[id]);
+            }
+        }
+    }
+}
+
+/* --- calls --- */
+
+uint32_t rpc_world_frames(struct rpc_world *world, uint64_t node_id, enum key_role role,
+                          const struct rpc_frames *frames)
+{
+    struct rpc_route route = {.socket = world->n_calls};
+    struct rpc_identity identity = {
+        .caller = RPC_CALLER_KEY, .role = (uint8_t)role, .name = "alice"};
+
+    assert_true(world->n_calls < RPC_WORLD_CALLS);
+    world->n_calls++;
+    rpc_server_handle(world->nodes[node_id].server, world->now_ns, &identity, &route, frames);
+    return route.socket;
+}
+
+uint32_t rpc_world_call(struct rpc_world *world, const struct rpc_world_ask *ask)
+{
+    struct wire_arena arena;
+    struct rpc_frames frames = {0};
+    uint8_t id[REQUEST_ID_BYTES];
+
+    wire_arena_init(&arena, 64 * 1024 * 1024);
+    Jury__V1__Request *request = WIRE_NEW(&arena, Jury__V1__Request, jury__v1__request);
+    for (size_t i = 0; i < sizeof id; i++) {
+        id[i] = (uint8_t)(prng_next(&world->prng) | 1);
+    }
+    if (ask->id != NULL) {
+        memcpy(id, ask->id, sizeof id);
+    }
+    request->api_version = ask->api_version != 0 ? ask->api_version : 1;
+    request->method = wire_format(&arena, "jury.v1.%s", ask->method);
+    request->deadline_ms = ask->deadline_ms != 0 ? ask->deadline_ms : 5000;
+    request->request_id.data = id;
+    request->request_id.len = sizeof id;
+    request->stale = ask->stale;
+    request->min_revision = ask->min_revision;
+    frames.envelope = wire_pack(&request->base, &arena, &frames.n_envelope_bytes);
+    if (ask->request != NULL) {
+        frames.payload = wire_pack(ask->request, &arena, &frames.n_payload_bytes);
+    }
+    uint32_t call = rpc_world_frames(
+        world, ask->node_id, ask->role != KEY_ROLE_NONE ? ask->role : KEY_ROLE_ADMIN, &frames);
+    wire_arena_close(&arena);
+    return call;
+}
+
+const struct rpc_world_reply *rpc_world_wait(struct rpc_world *world, uint32_t call, uint64_t ms)
+{
+    for (uint64_t i = 0; i < ms && !world->replies[call].has_come; i++) {
+        rpc_world_run(world, 1);
+    }
+    if (!world->replies[call].has_come) {
+        fail_msg("call %u was not answered within %u ms", call, (unsigned)ms);
+    }
+    return &world->replies[call];
+}
+
+ProtobufCMessage *rpc_world_message(const struct rpc_world_reply *reply,
+                                    const ProtobufCMessageDescriptor *type,
+                                    struct wire_arena *arena)
+{
+    static const struct wire_limits limits = {.bytes_max = 1 << 20, .elements_max = 1 << 19};
+    struct errmsg err = {{0}};
+    ProtobufCMessage *message = NULL;
+
+    if (reply->code != 0) {
+        fail_msg("refused: %s: %s", reply->reason, reply->message);
+    }
+    wire_unpack(type, &limits, reply->payload, reply->n_payload_bytes, arena, &message, &err);
+    assert_string_equal(err.text, "");
+    assert_non_null(message);
+    return message;
+}
