@@ -301,6 +301,7 @@ static void agent_close(struct agent *agent)
     if (agent->has_fsm) {
         fsm_catalog_close(&agent->fsm);
     }
+    ring_free(agent->lane_events);
     zap_table_unref(agent->zap_table);
     free(agent->late_rows);
     free(agent->plane_rows);

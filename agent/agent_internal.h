@@ -19,6 +19,7 @@
 #include "agent/core/engine.h"
 #include "agent/core/fwd_layout.h"
 #include "agent/loop/resolver.h"
+#include "agent/loop/ring.h"
 #include "agent/loop/wake.h"
 #include "agent/loop/watchdog.h"
 #include "agent/loop/zap.h"
@@ -41,6 +42,7 @@
 #define AGENT_RESULTS_PER_TURN 512
 #define AGENT_REQUESTS 1024 /* under way in the store: RPC's and own */
 #define AGENT_REVOKED_KEYS 64
+#define AGENT_LANE_EVENTS 256 /* connections to the Raft lane that came to nothing */
 #define AGENT_ZAP_KEYS (LIMIT_NODES * 2 + LIMIT_KEYS + AGENT_BOOTSTRAP_KEYS + AGENT_REVOKED_KEYS)
 
 /* A request of the store, by its cookie. */
@@ -155,6 +157,7 @@ struct agent {
     struct store *store;
     struct fsm_catalog fsm;
     bool has_fsm;
+    struct ring *lane_events; /* struct zmq_event, from the store's thread */
     struct store_status status;
     struct store_counters store_counts; /* of status, where the registry looks */
     bool has_status;

@@ -16,6 +16,16 @@ static void on_store_wake(void *user)
     wake_signal(&agent->store_wake);
 }
 
+/* A full ring loses a count and nothing else. */
+static void on_seen(void *user, const struct zmq_event *event)
+{
+    struct agent *agent = user;
+
+    if (ring_push(agent->lane_events, event)) {
+        wake_signal(&agent->store_wake);
+    }
+}
+
 /* The store has logged the sentence. */
 static void on_fail_stop(void *user, int exit_code, const char *sentence)
 {
@@ -30,7 +40,8 @@ int agent_store_open(struct agent *agent, struct errmsg *err)
     struct store_options *options = calloc(1, sizeof *options);
 
     agent->has_fsm = fsm_catalog_init(&agent->fsm) == 0;
-    if (options == NULL || !agent->has_fsm) {
+    agent->lane_events = ring_new(sizeof(struct zmq_event), AGENT_LANE_EVENTS);
+    if (options == NULL || !agent->has_fsm || agent->lane_events == NULL) {
         free(options);
         return errmsg_set(err, ERR_NOMEM, "no memory for the store");
     }
@@ -45,7 +56,7 @@ int agent_store_open(struct agent *agent, struct errmsg *err)
         .n_bind = config->n_raft_listen,
         .n_trusted = config->n_trusted,
         .fsm = &agent->fsm.fsm,
-        .hooks = {.user = agent, .wake = on_store_wake, .fail_stop = on_fail_stop},
+        .hooks = {.user = agent, .wake = on_store_wake, .fail_stop = on_fail_stop, .seen = on_seen},
         .election_timeout_ms = config->election_timeout_ms,
         .heartbeat_ms = config->heartbeat_ms,
     };
@@ -203,6 +214,15 @@ static void take_status(struct agent *agent)
     free(status);
 }
 
+static void take_lane_events(struct agent *agent)
+{
+    struct zmq_event event;
+
+    while (ring_pop(agent->lane_events, &event)) {
+        refusals_note_event(&agent->refusals, "raft", &event);
+    }
+}
+
 void agent_store_woken(void *user)
 {
     struct agent *agent = user;
@@ -212,6 +232,7 @@ void agent_store_woken(void *user)
     if (agent->is_stopping || agent->store == NULL) {
         return;
     }
+    take_lane_events(agent);
     take_status(agent);
     agent_form_if_possible(agent);
     if (store_take_members(agent->store, &agent->members)) {

@@ -248,6 +248,15 @@ int raft_lane_start(struct raft_lane *lane, struct zmq_hub *hub, void *socket,
         zmq_close(socket);
         return result;
     }
+    /* On this thread: from here on it owns the socket. */
+    result = zmq_monitor_start(&lane->monitor, hub, options->context, socket, true);
+    if (result != 0) {
+        zmq_close(socket);
+        return result;
+    }
+    if (hooks->seen != NULL) {
+        zmq_monitor_set_hook(&lane->monitor, hooks->seen, hooks->user);
+    }
     result = zmq_watch_start(&lane->listener, hub, socket, &listener);
     lane->is_open = result == 0;
     return result;
@@ -255,7 +264,7 @@ int raft_lane_start(struct raft_lane *lane, struct zmq_hub *hub, void *socket,
 
 static void maybe_closed(struct raft_lane *lane)
 {
-    if (lane->is_listener_closed && lane->are_dials_closed) {
+    if (lane->is_listener_closed && lane->is_monitor_closed && lane->are_dials_closed) {
         lane->closed(lane->hooks.user);
     }
 }
@@ -265,6 +274,14 @@ static void on_listener_closed(void *user)
     struct raft_lane *lane = user;
 
     lane->is_listener_closed = true;
+    maybe_closed(lane);
+}
+
+static void on_monitor_closed(void *user)
+{
+    struct raft_lane *lane = user;
+
+    lane->is_monitor_closed = true;
     maybe_closed(lane);
 }
 
@@ -285,5 +302,6 @@ void raft_lane_close(struct raft_lane *lane, void (*closed)(void *user))
         raft_lane_drop_peer(lane, lane->peers[0]->node_id);
     }
     dial_lane_close(&lane->dials, on_dials_closed, lane);
+    zmq_monitor_close(&lane->monitor, on_monitor_closed, lane);
     zmq_watch_close(&lane->listener, on_listener_closed, lane);
 }

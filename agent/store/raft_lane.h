@@ -13,6 +13,7 @@
 
 #include "agent/loop/dial.h"
 #include "agent/loop/zmq_hub.h"
+#include "agent/loop/zmq_monitor.h"
 #include "common/base/addr.h"
 #include "common/base/err.h"
 #include "common/base/limits.h"
@@ -26,6 +27,9 @@ struct raft_lane_hooks {
     void (*received)(void *user, uint64_t from, const uint8_t *data, size_t n_bytes);
     /* The connection to the peer is new. */
     void (*connected)(void *user, uint64_t peer_id);
+    /* What happened to a connection to the ROUTER: scanners, no key, garbage. NULL = nobody asks.
+     */
+    void (*seen)(void *user, const struct zmq_event *event);
 };
 
 struct lane_message {
@@ -44,6 +48,7 @@ struct lane_peer {
 struct raft_lane {
     struct zmq_hub *hub;
     struct zmq_watch listener;
+    struct zmq_monitor monitor; /* of the listener */
     struct dial_lane dials;
     struct raft_lane_hooks hooks;
     struct lane_peer *peers[LIMIT_NODES];
@@ -53,6 +58,7 @@ struct raft_lane {
     uint64_t n_refused_role; /* messages of connections that are no node's */
     bool is_open;
     bool is_listener_closed;
+    bool is_monitor_closed;
     bool are_dials_closed;
     void (*closed)(void *user);
 };

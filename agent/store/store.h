@@ -28,6 +28,7 @@ struct curve_keys;
 struct resolver;
 struct watchdog;
 struct watchdog_loop;
+struct zmq_event;
 
 /* Exit codes for the fail_stop hook (design.md 8). */
 #define STORE_EXIT_OPERATOR 11 /* needs an operator: do not restart */
@@ -46,6 +47,9 @@ struct store_hooks {
     void (*wake)(void *user);
     /* The process must end now with this exit code; does not return. */
     void (*fail_stop)(void *user, int exit_code, const char *sentence);
+    /* What happened to a connection to the Raft lane's listening socket (zmq_monitor.h), for the
+     * counters of refused attempts. NULL: nobody asks. */
+    void (*seen)(void *user, const struct zmq_event *event);
 };
 
 struct store_options {

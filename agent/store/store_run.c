@@ -365,10 +365,21 @@ static void on_woken(void *user)
 
 /* --- the thread --- */
 
+static void on_seen(void *user, const struct zmq_event *event)
+{
+    const struct store *store = user;
+
+    if (store->options.hooks.seen != NULL) {
+        store->options.hooks.seen(store->options.hooks.user, event);
+    }
+}
+
 static void start_handles(struct store *store)
 {
-    const struct raft_lane_hooks hooks = {
-        .user = store, .received = store_on_frame, .connected = store_on_connected};
+    const struct raft_lane_hooks hooks = {.user = store,
+                                          .received = store_on_frame,
+                                          .connected = store_on_connected,
+                                          .seen = on_seen};
 
     uv_prepare_init(&store->loop, &store->turn);
     store->turn.data = store;
