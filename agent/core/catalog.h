@@ -99,8 +99,8 @@ const struct cluster_settings *catalog_settings(const struct catalog *catalog);
 uint64_t catalog_settings_changed_revision(const struct catalog *catalog);
 
 /* All lists are sorted by name (nodes: by id); what they return is valid as long as the caller
- * holds the catalog. Groups include deleted ones that wait for their last purge. Index access costs
- * a walk over the pages (64 objects each), so loops over all are cheap. */
+ * holds the catalog. Groups include deleted ones that wait for their last purge. Access by
+ * index or name costs a binary search. */
 size_t catalog_n_groups(const struct catalog *catalog);
 const struct catalog_group *catalog_group_at(const struct catalog *catalog, size_t index);
 const struct catalog_group *catalog_group_find(const struct catalog *catalog, const char *name);

@@ -368,9 +368,15 @@ static void update_backend(struct plan *plan, struct group_draft *draft,
 int plan_set_backend(struct plan *plan, const struct change *change)
 {
     const struct backend_update *update = change->u.backend;
-    struct group_draft *draft = open_group(plan, update->group);
     char at[ENDPOINT_TEXT_BYTES];
     char what[LIMIT_NAME_BYTES + ENDPOINT_TEXT_BYTES + 32];
+    struct errmsg message;
+    int rc = validate_name("server group", update->group, &message);
+
+    if (rc != 0) {
+        return plan_refuse(plan, rc, "%s", message.text);
+    }
+    struct group_draft *draft = open_group(plan, update->group);
 
     if (draft->is_whole) {
         return plan_refuse(plan, ERR_INVALID, "server group \"%s\" is named twice in one command",
@@ -382,7 +388,7 @@ int plan_set_backend(struct plan *plan, const struct change *change)
     }
     snprintf(what, sizeof what, "backend %s of server group \"%s\"",
              endpoint_format(&update->at, at), update->group);
-    int rc = plan_name_once(plan, PART_GROUP, update->group, &update->at);
+    rc = plan_name_once(plan, PART_GROUP, update->group, &update->at);
     if (rc == 0) {
         rc = check_update(plan, update, what);
     }
@@ -398,7 +404,6 @@ int plan_set_backend(struct plan *plan, const struct change *change)
     if (rc == 0) {
         rc = check_running_drain(plan, update, backend, what);
     }
-    struct errmsg message;
     if (rc == 0 && update->has_weight &&
         validate_backend_weight(&draft->after.spec, &update->at, update->weight, &message) != 0) {
         rc = plan_refuse(plan, ERR_INVALID, "%s", message.text);
