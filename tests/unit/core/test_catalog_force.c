@@ -256,8 +256,12 @@ static void random_changes_are_judged_as_by_hand(void **unused)
             bool was = prng_below(&prng, 2) == 0;
             bool is = prng_below(&prng, 2) == 0;
 
-            sprintf(before + strlen(before), was ? "10.0.0.%u:80 " : "", i);
-            sprintf(after + strlen(after), is ? "10.0.0.%u:80 " : "", i);
+            if (was) {
+                sprintf(before + strlen(before), "10.0.0.%u:80 ", i);
+            }
+            if (is) {
+                sprintf(after + strlen(after), "10.0.0.%u:80 ", i);
+            }
             n_before += was;
             n_lost += was && !is;
         }
