@@ -19,6 +19,7 @@
 #include "agent/core/probe.h"
 #include "agent/core/timers.h"
 #include "agent/core/vote_msg.h"
+#include "common/model/change.h"
 
 struct engine;
 
@@ -110,11 +111,6 @@ struct vote_reply {
     struct vote_change change;
 };
 
-struct engine_purge {
-    uint64_t backend_id;
-    uint64_t birth; /* of the row */
-};
-
 /* Filled by each step from empty. Bounds: probes thrice the slots, rows the catalog's rows (each at
  * most once), the others as declared. */
 struct engine_actions {
@@ -147,7 +143,7 @@ struct engine_actions {
     struct catalog *catalog; /* with layout_due: borrowed, take a reference to keep it */
 
     /* The leader's to propose; every node names them, each V again until the row is gone. */
-    struct engine_purge purges[ENGINE_PURGES];
+    struct backend_purge purges[ENGINE_PURGES];
     uint16_t n_purges;
 
     uint64_t first_event; /* new entries of the event log: engine_event_at; alarms are among them */

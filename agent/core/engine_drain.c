@@ -161,8 +161,11 @@ static void tell_done(struct engine *engine, struct drain *drain, struct engine_
         engine->counters.purges_deferred++;
         return;
     }
-    actions->purges[actions->n_purges++] =
-        (struct engine_purge){.backend_id = backend->backend_id, .birth = backend->birth};
+    struct backend_purge *purge = &actions->purges[actions->n_purges++];
+    *purge = (struct backend_purge){.at = backend->at,
+                                    .backend_id = backend->backend_id,
+                                    .drain_revision = backend->drain_revision};
+    memcpy(purge->group, engine->scopes[backend->scope].name, sizeof purge->group);
 }
 
 static void report(struct engine *engine, struct engine_actions *actions)

@@ -82,8 +82,8 @@ void engine_take_result(struct engine *engine, const struct probe_result *result
 {
     uint32_t slot = result->id.slot;
 
-    if (slot >= engine->n_slots || result->id.birth == 0 ||
-        engine->targets[slot].birth != result->id.birth) {
+    if (slot >= engine->n_slots || engine->targets[slot].birth == 0 ||
+        (engine->targets[slot].birth != result->id.birth && !plant_is("result-other-definition"))) {
         engine->counters.results_dropped++;
         return;
     }
@@ -112,6 +112,9 @@ void engine_opinion_stale(struct engine *engine, uint32_t slot, struct engine_ac
     struct engine_target *target = &engine->targets[slot];
     enum opinion before = (enum opinion)target->health.opinion;
 
+    if (plant_is("opinion-forever")) {
+        return;
+    }
     if (target->birth != 0 && health_forget(&target->health)) {
         opinion_changed(engine, slot, before, actions);
     }

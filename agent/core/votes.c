@@ -106,6 +106,9 @@ static enum vote_hold hold_of(const struct votes *votes, const struct votes_slot
         (now_ns <= cell_at_ns(c) + expiry_ns(votes) || plant_is("vote-no-expiry"))) {
         return VOTE_COUNTS;
     }
+    if (plant_is("vote-no-memory")) {
+        return VOTE_NOT_HELD;
+    }
     return now_ns <= lapse_ns(votes, slot, c) ? VOTE_REMEMBERED : VOTE_NOT_HELD;
 }
 
@@ -210,9 +213,18 @@ void votes_set_interval(struct votes *votes, uint64_t vote_interval_ns)
         return;
     }
     votes->vote_interval_ns = vote_interval_ns;
-    /* Every age is another one now: look at each chunk at the next occasion. */
+    /* Every age is another one now: one that had stopped counting may count again, and is to be
+     * told of once more. */
     for (uint32_t p = 0; p < N_PEERS; p++) {
-        memset(votes->peers[p].chunk_due_ns, 0, sizeof votes->peers[p].chunk_due_ns);
+        struct votes_peer *peer = &votes->peers[p];
+
+        for (uint32_t slot = 0; peer->cells != NULL && slot < votes->n_slots; slot++) {
+            if (cell_phase(peer->cells[slot]) == PHASE_AGED) {
+                peer->cells[slot] = cell_of(cell_opinion(peer->cells[slot]), PHASE_FRESH,
+                                            cell_at_ns(peer->cells[slot]));
+            }
+        }
+        memset(peer->chunk_due_ns, 0, sizeof peer->chunk_due_ns);
     }
     find_next(votes);
 }
@@ -384,7 +396,8 @@ static void take_slots(struct votes *votes, struct votes_peer *peer, const struc
             continue;
         }
         bool is_newer = detail == NULL || detail->sequence < chunk->sequence;
-        if (slot->birth <= chunk->revision && (reborn[i / 8] >> (i % 8) & 1) == 0 && is_newer &&
+        bool is_same = slot->birth <= chunk->revision && (reborn[i / 8] >> (i % 8) & 1) == 0;
+        if ((is_same || plant_is("vote-other-target")) && is_newer &&
             take_slot(votes, peer, first + i, vote_chunk_opinion(chunk, i),
                       (chunk->suspect_mask >> slot->check_type & 1) != 0, heard_ns)) {
             id_set_add(changed, first + i);
@@ -408,7 +421,7 @@ enum votes_outcome votes_take_chunk(struct votes *votes, uint32_t peer_index,
     if (!epoch_is_current(peer, chunk->epoch)) {
         return refuse(peer, VOTES_OLD_EPOCH);
     }
-    if (chunk->sequence <= peer->chunk_sequence[chunk->chunk] && !plant_is("vote-old-epoch")) {
+    if (chunk->sequence <= peer->chunk_sequence[chunk->chunk] && !plant_is("vote-replay")) {
         return refuse(peer, VOTES_STALE);
     }
     peer->chunk_sequence[chunk->chunk] = chunk->sequence;
@@ -478,9 +491,8 @@ enum votes_outcome votes_take_change(struct votes *votes, uint32_t peer_index,
     if (detail == NULL) {
         return refuse(peer, VOTES_NO_ROOM);
     }
-    if ((change->sequence <= detail->sequence ||
-         change->sequence <= peer->chunk_sequence[slot / LIMIT_VOTE_SLOTS_PER_CHUNK]) &&
-        !plant_is("vote-old-epoch")) {
+    if (change->sequence <= detail->sequence ||
+        change->sequence <= peer->chunk_sequence[slot / LIMIT_VOTE_SLOTS_PER_CHUNK]) {
         return refuse(peer, VOTES_STALE);
     }
     keep_detail(detail, change, now_ns);
@@ -528,7 +540,7 @@ static void age_chunk(struct votes *votes, struct votes_peer *peer, uint32_t chu
 
 void votes_age(struct votes *votes, uint64_t now_ns, struct id_set *changed)
 {
-    if (votes->next_ns > now_ns || plant_is("vote-no-expiry")) {
+    if (votes->next_ns > now_ns) {
         return;
     }
     for (uint32_t p = 0; p < N_PEERS; p++) {

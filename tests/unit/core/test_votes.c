@@ -370,6 +370,26 @@ static void each_chunk_of_a_vector_ages_on_its_own(void **state)
     assert_tally(count(f, 4099, START + 3 * V + 1), 0, 1, 0, 0);
 }
 
+/* Found by the simulation: a vote that had expired under a short interval counts again under a
+ * longer one, and its end has to be told a second time. */
+static void another_interval_lets_votes_count_and_expire_again(void **state)
+{
+    struct fixture *f = *state;
+
+    votes_set_interval(f->votes, V / 4);
+    set_opinion(&f->chunk, 0, OPINION_PASS);
+    assert_int_equal(take(f, START), VOTES_TAKEN);
+    votes_age(f->votes, START + V, &f->changed);
+    assert_tally(count(f, 0, START + V), 0, 0, 0, 1);
+    votes_set_interval(f->votes, V);
+    assert_tally(count(f, 0, START + V), 0, 1, 0, 0);
+    votes_age(f->votes, START + V, &f->changed);
+    take_changed(f);
+    assert_true(votes_next_ns(f->votes) == START + 3 * V + 1);
+    votes_age(f->votes, START + 3 * V + 1, &f->changed);
+    assert_int_equal(take_changed(f), 1);
+}
+
 static void malformed_messages_are_refused(void **state)
 {
     struct fixture *f = *state;
@@ -508,6 +528,7 @@ int main(void)
         TEST(a_new_birth_clears_what_was_kept),
         TEST(suspect_votes_and_those_of_removed_nodes_are_dropped_at_once),
         TEST(each_chunk_of_a_vector_ages_on_its_own),
+        TEST(another_interval_lets_votes_count_and_expire_again),
         TEST(malformed_messages_are_refused),
         cmocka_unit_test(matching_is_never_wrong_over_random_histories),
     };
