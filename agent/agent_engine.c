@@ -83,46 +83,9 @@ static void carry_out_messages(struct agent *agent)
     }
 }
 
-static bool is_named(const struct engine_actions *actions, const struct catalog_backend *backend)
-{
-    for (uint16_t i = 0; i < actions->n_purges; i++) {
-        if (actions->purges[i].backend_id == backend->id &&
-            actions->purges[i].birth == backend->row.birth) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The purges with the names that a command carries. Returns their number. */
-static uint32_t collect_purges(const struct agent *agent, struct backend_purge purges[])
-{
-    const struct catalog *catalog = engine_catalog(agent->engine);
-    uint32_t n_purges = 0;
-
-    for (size_t i = 0; catalog != NULL && i < catalog_n_groups(catalog); i++) {
-        const struct catalog_group *group = catalog_group_at(catalog, i);
-
-        for (uint32_t j = 0; j < group->n_backends && n_purges < ENGINE_PURGES; j++) {
-            const struct catalog_backend *backend = &group->backends[j];
-
-            if (backend->life != LIFE_REMOVING || !is_named(&agent->actions, backend)) {
-                continue;
-            }
-            struct backend_purge *purge = &purges[n_purges++];
-            *purge = (struct backend_purge){.at = backend->spec.at,
-                                            .backend_id = backend->id,
-                                            .drain_revision = backend->drain_revision};
-            str_copy(purge->group, sizeof purge->group, group->spec.name);
-        }
-    }
-    return n_purges;
-}
-
 /* Every node names what is done; the leader alone proposes, one command at a time. */
 static void carry_out_purges(struct agent *agent)
 {
-    struct backend_purge purges[ENGINE_PURGES];
     struct change changes[ENGINE_PURGES];
     uint8_t *data;
     size_t n_bytes;
@@ -130,13 +93,14 @@ static void carry_out_purges(struct agent *agent)
     if (agent->actions.n_purges == 0 || agent->purge_is_under_way || !agent_is_leader(agent)) {
         return;
     }
-    uint32_t n_purges = collect_purges(agent, purges);
+    uint32_t n_purges = agent->actions.n_purges;
     for (uint32_t i = 0; i < n_purges; i++) {
-        changes[i] = (struct change){.kind = CHANGE_PURGE_BACKEND, .u.purge = &purges[i]};
+        changes[i] =
+            (struct change){.kind = CHANGE_PURGE_BACKEND, .u.purge = &agent->actions.purges[i]};
     }
     const struct command command = {
         .wall_ms = clock_wall_ms(), .actor = "leader", .changes = changes, .n_changes = n_purges};
-    if (n_purges == 0 || command_encode(&command, &data, &n_bytes, NULL) != 0) {
+    if (command_encode(&command, &data, &n_bytes, NULL) != 0) {
         return;
     }
     if (agent_store_propose(agent, OWNER_PURGE, 0, data, n_bytes) == 0) {
