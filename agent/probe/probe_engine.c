@@ -1,5 +1,7 @@
 #include "agent/probe/probe_engine.h"
 
+#include <stdio.h>
+
 static uint32_t udp_capability(enum udp_method method)
 {
     switch (method) {
@@ -32,4 +34,29 @@ uint32_t probe_capability_of(const struct target_definition *definition)
         break;
     }
     return 0;
+}
+
+char *probe_capabilities_format(uint32_t capabilities, char *text, size_t text_bytes)
+{
+    static const struct {
+        enum probe_capability bit;
+        const char *word;
+    } words[] = {
+        {PROBE_CAN_TCP_FULL, "tcp-full"},
+        {PROBE_CAN_TCP_HALF_OPEN, "tcp-half-open"},
+        {PROBE_CAN_HTTP, "http"},
+        {PROBE_CAN_UDP_PORT, "udp-port"},
+        {PROBE_CAN_UDP_PORT_ECHO, "udp-port+echo"},
+        {PROBE_CAN_UDP_EXCHANGE, "udp-exchange"},
+    };
+    size_t at = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof words / sizeof words[0] && at < text_bytes; i++) {
+        if ((capabilities & words[i].bit) != 0) {
+            int n = snprintf(text + at, text_bytes - at, "%s%s", at == 0 ? "" : ",", words[i].word);
+            at += (size_t)n;
+        }
+    }
+    return text;
 }

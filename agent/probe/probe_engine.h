@@ -16,6 +16,7 @@
 #ifndef JURY_PROBE_ENGINE_H
 #define JURY_PROBE_ENGINE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "agent/core/probe.h"
@@ -32,6 +33,11 @@ enum probe_capability {
 
 /* The one bit that a definition asks for; 0 = a kind that no engine of this version makes. */
 uint32_t probe_capability_of(const struct target_definition *definition);
+
+/* "tcp-full,http" for a set of capabilities; empty for none. Cut when it does not fit. Returns
+ * text. */
+#define PROBE_CAPABILITIES_TEXT_BYTES 96
+char *probe_capabilities_format(uint32_t capabilities, char *text, size_t text_bytes);
 
 /* Where run delivers results. result: borrowed for the call; the function must not submit or
  * abandon. */

@@ -137,8 +137,34 @@ def reads_are_bounded(folder):
           "(bound 16385)")
 
 
+def literal_cases(folder):
+    """A05 and A06 with their own figures."""
+    drip = Server("drip", options=("--drip", "200"))
+    body = Server("endless-body")
+    prober = Prober(folder)
+    prober.set(0, type="http", to=drip.to("drip"), T=2000, I=100)
+    for slot in range(1, 21):
+        prober.set(slot, type="http", to=body.to("endless-body"), T=5000, I=100)
+    prober.publish()
+    prober.wait_results(20, 1)
+    before = memory_kib(prober.process.pid)
+    result = prober.wait_results(0, 1)[0]
+    check(result["reason"] == "RECV_RESPONSE_TIMEOUT" and 2 <= took(result) <= 2 + TOLERANCE,
+          f"A05: 50 bytes each 200 ms, T = 2 s: {result['reason']} after {took(result):.3f} s, "
+          f"measured/stated {took(result) / 2:.4f}")
+    seen = {line["reason"] for slot in range(1, 21) for line in prober.wait_results(slot, 5)}
+    n_probes = sum(len(prober.results(slot)) for slot in range(1, 21))
+    grown = memory_kib(prober.process.pid) - before
+    check(seen == {"OK"} and grown < 1024, f"A06: 20 endless bodies, {n_probes} probes: {seen}, memory "
+          f"grew by {grown} KiB (bound 1024)")
+    prober.stop()
+    drip.stop()
+    body.stop()
+
+
 def main():
     options = arguments()
+    literal_cases(options.bin)
     reads_are_bounded(options.bin)
     for address in ("127.0.0.1", "::1"):
         print(f"== {address}, T {T} ms, I {I} ms")

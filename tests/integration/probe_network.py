@@ -10,7 +10,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from netns import FAR_4, FAR_6, NEAR_4, NEAR_6, Cable
-from prober import LIB, Lines, Prober, Server, arguments, check, finish, run, took
+from prober import (LIB, Lines, Prober, Server, arguments, check, cpu_seconds, finish, run, took)
 
 T, I, N = 400, 100, 3
 TOLERANCE = 0.5
@@ -104,12 +104,6 @@ def answers_of_the_network(cable, folder, server4, server6):
                   f"{max(map(took, results)) * 1000:.1f} ms at most")
         prober.stop()
         cable.unfilter(cable.far)
-
-
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def unreachable_route(cable, folder, server4):

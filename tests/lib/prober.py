@@ -15,9 +15,12 @@ PATIENCE = 60.0
 FAILURES = []
 
 
-def arguments():
+def arguments(**numbers):
+    """--bin, and an option for each number with its default."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True, help="folder of the built programs")
+    for name, default in numbers.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
     return parser.parse_args()
 
 
@@ -60,7 +63,11 @@ class Lines:
         for line in self.process.stdout:
             with self.changed:
                 self.lines.append(json.loads(line))
+                self.take(self.lines[-1])
                 self.changed.notify_all()
+
+    def take(self, line):
+        """Of each line as it comes; for those who keep more than the list."""
 
     def tell(self, text):
         self.process.stdin.write(text + "\n")
@@ -92,7 +99,13 @@ class Lines:
 
 class Prober(Lines):
     def __init__(self, folder, *options, netns=None, prefix=()):
+        self.by_slot = {}
         super().__init__(list(prefix) + [os.path.join(folder, "probe_tool")] + list(options), netns)
+
+    def take(self, line):
+        # Without those of moments in which this machine was too busy to probe.
+        if "slot" in line and line["reason"] != "LOCAL_LATE":
+            self.by_slot.setdefault(line["slot"], []).append(line)
 
     def set(self, slot, **fields):
         self.tell(f"set {slot} " + " ".join(f"{key}={value}" for key, value in fields.items()))
@@ -106,13 +119,12 @@ class Prober(Lines):
         self.publish()
 
     def results(self, slot):
-        """Without those of moments in which this machine was too busy to probe."""
-        return [line for line in self.lines
-                if line.get("slot") == slot and line["reason"] != "LOCAL_LATE"]
+        """Of one slot, without those that are late by this machine's own fault."""
+        return list(self.by_slot.get(slot, ()))
 
     def wait_results(self, slot, n, patience=PATIENCE):
         """The first n results of a slot."""
-        return self.wait(lambda lines: len(self.results(slot)) >= n and self.results(slot)[:n],
+        return self.wait(lambda lines: len(self.by_slot.get(slot, ())) >= n and self.results(slot)[:n],
                          f"{n} results of slot {slot}", patience)
 
     def counts(self):
@@ -164,3 +176,9 @@ class Server(Lines):
 
 def took(result):
     return result["end"] - result["start"]
+
+
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -281,6 +281,21 @@ static void a_kind_that_no_engine_makes_is_inconclusive(void **state)
     probe_world_close(&world);
 }
 
+static void capabilities_have_words(void **state)
+{
+    char text[PROBE_CAPABILITIES_TEXT_BYTES];
+    char few[8];
+
+    (void)state;
+    assert_string_equal(
+        probe_capabilities_format(PROBE_CAN_TCP_FULL | PROBE_CAN_HTTP, text, sizeof text),
+        "tcp-full,http");
+    assert_string_equal(probe_capabilities_format(0x3f, text, sizeof text),
+                        "tcp-full,tcp-half-open,http,udp-port,udp-port+echo,udp-exchange");
+    assert_string_equal(probe_capabilities_format(0, text, sizeof text), "");
+    assert_string_equal(probe_capabilities_format(0x3f, few, sizeof few), "tcp-ful");
+}
+
 static void the_first_engine_that_can_is_used(void **state)
 {
     struct probe_world world;
@@ -355,6 +370,7 @@ int main(void)
         cmocka_unit_test(a_waiting_result_of_a_removed_target_is_never_handed_out),
         cmocka_unit_test(an_address_behind_the_nodes_own_list_is_inconclusive_and_not_connected_to),
         cmocka_unit_test(a_kind_that_no_engine_makes_is_inconclusive),
+        cmocka_unit_test(capabilities_have_words),
         cmocka_unit_test(the_first_engine_that_can_is_used),
         cmocka_unit_test(a_lost_probe_is_counted_and_its_target_probed_again),
     };
