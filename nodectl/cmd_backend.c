@@ -98,6 +98,7 @@ static void pause_ns(uint64_t ns)
 
 struct drain_watch {
     const struct backend_ref *ref;
+    uint64_t revision;    /* that committed the drain */
     uint64_t deadline_ns; /* monotonic; 0 = not known yet */
     uint64_t n_flows;     /* as told last */
     bool is_told;
@@ -140,6 +141,15 @@ static int taken_back(struct ctl *ctl)
     return 1;
 }
 
+/* An answer from before the drain says nothing about it. */
+static bool is_taken_back(const struct ctl_list *list, const Jury__V1__BackendStatus *status,
+                          uint64_t drain_revision)
+{
+    return list->results[0].header->revision >= drain_revision &&
+           status->life == JURY__V1__BACKEND_LIFE__BACKEND_LIFE_AVAILABLE &&
+           status->backend->admin_state != JURY__V1__ADMIN_STATE__ADMIN_STATE_DRAINING;
+}
+
 /* One look. Returns 0 and *ret_ended when the drain has come to its end. */
 static int look(struct ctl *ctl, struct drain_watch *watch, bool *ret_ended)
 {
@@ -154,9 +164,11 @@ static int look(struct ctl *ctl, struct drain_watch *watch, bool *ret_ended)
 
         if (status == NULL) {
             rc = ctl_fail(ctl, ERR_NOTFOUND, "the backend was removed while it was drained");
-        } else if (status->drain == NULL) {
+        } else if (is_taken_back(&list, status, watch->revision)) {
             *ret_ended = true;
             rc = taken_back(ctl);
+        } else if (status->drain == NULL) {
+            *ret_ended = false; /* the node has not begun with it yet */
         } else if (status->drain->is_done) {
             if (ctl_is_json(ctl)) {
                 rc = ctl_print_message(ctl, &status->drain->base);
@@ -173,9 +185,9 @@ static int look(struct ctl *ctl, struct drain_watch *watch, bool *ret_ended)
     return rc;
 }
 
-static int wait_drained(struct ctl *ctl, const struct backend_ref *ref)
+static int wait_drained(struct ctl *ctl, const struct backend_ref *ref, uint64_t revision)
 {
-    struct drain_watch watch = {.ref = ref};
+    struct drain_watch watch = {.ref = ref, .revision = revision};
     bool has_ended = false;
     int rc = 0;
 
@@ -194,7 +206,7 @@ static int wait_drained(struct ctl *ctl, const struct backend_ref *ref)
     return rc;
 }
 
-static int drain(struct ctl *ctl, struct backend_ref *ref)
+static int drain(struct ctl *ctl, struct backend_ref *ref, uint64_t *ret_revision)
 {
     Jury__V1__DrainBackendRequest request = JURY__V1__DRAIN_BACKEND_REQUEST__INIT;
     Google__Protobuf__Duration timeout = GOOGLE__PROTOBUF__DURATION__INIT;
@@ -219,15 +231,18 @@ static int drain(struct ctl *ctl, struct backend_ref *ref)
         request.force = &force;
     }
     int rc = ctl_call(ctl, "jury.v1.BackendService/DrainBackend", &request.base, &result);
-    if (rc == 0 && ctl_is_json(ctl)) {
-        /* With --wait the end of the drain is the one answer. */
-        rc = ctl_has(ctl, FLAG_WAIT) ? 0 : ctl_print_message(ctl, result.response);
-    } else if (rc == 0) {
+    if (rc == 0) {
         const Jury__V1__DrainBackendResponse *answer =
             (const Jury__V1__DrainBackendResponse *)(const void *)result.response;
 
-        fprintf(ctl->out, "%s/%s is draining since revision %" PRIu64 "\n", ref->group,
-                render_endpoint(ref->address, ref->ref.port, endpoint), answer->revision);
+        *ret_revision = answer->revision;
+        if (!ctl_is_json(ctl)) {
+            fprintf(ctl->out, "%s/%s is draining since revision %" PRIu64 "\n", ref->group,
+                    render_endpoint(ref->address, ref->ref.port, endpoint), answer->revision);
+        } else if (!ctl_has(ctl, FLAG_WAIT)) {
+            /* With --wait the end of the drain is the one answer. */
+            rc = ctl_print_message(ctl, result.response);
+        }
     }
     rpc_result_close(&result);
     return rc;
@@ -236,6 +251,7 @@ static int drain(struct ctl *ctl, struct backend_ref *ref)
 int cmd_backend_drain(struct ctl *ctl)
 {
     struct backend_ref ref;
+    uint64_t revision = 0;
 
     if (ctl_has(ctl, FLAG_CANCEL) &&
         (ctl_has(ctl, FLAG_WAIT) || ctl_has(ctl, FLAG_DRAIN_TIMEOUT) || ctl_has(ctl, FLAG_FORCE))) {
@@ -248,10 +264,10 @@ int cmd_backend_drain(struct ctl *ctl)
         return ready(ctl, &ref);
     }
     if (rc == 0) {
-        rc = drain(ctl, &ref);
+        rc = drain(ctl, &ref, &revision);
     }
     if (rc == 0 && ctl_has(ctl, FLAG_WAIT)) {
-        rc = wait_drained(ctl, &ref);
+        rc = wait_drained(ctl, &ref, revision);
     }
     return rc;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/str.h"
+#include "common/wire/method.h"
 #include "jury/v1/cluster.pb-c.h"
 #include "nodectl/flags.h"
 #include "nodectl/load.h"
@@ -178,8 +179,10 @@ static void keep_status(struct ctl *ctl, const struct rpc_result *result)
     }
 }
 
-static void advise(struct ctl *ctl, int rc)
+static void advise(struct ctl *ctl, const char *method, int rc)
 {
+    const struct wire_method *called = wire_method_find(method);
+
     if (rc == ERR_UNREACHABLE && !ctl_has(ctl, FLAG_ENDPOINTS)) {
         ctl_hint(ctl, "is jury-agent running here? --socket names its unix socket, --endpoints a "
                       "node elsewhere");
@@ -187,7 +190,9 @@ static void advise(struct ctl *ctl, int rc)
         ctl_hint(ctl, "if that is what you want, repeat it with --force and the number above");
     } else if (rc == ERR_NOLEADER || rc == ERR_NOTLEADER) {
         tell_peers(ctl);
-        ctl_hint(ctl, "reads work without a leader: add --stale");
+        if (called != NULL && called->kind == METHOD_READ) {
+            ctl_hint(ctl, "without a leader this node's own copy can be read: add --stale");
+        }
     } else if (rc == ERR_UNAUTHENTICATED) {
         ctl_hint(ctl, "the cluster must know your public key: nodectl key show FILE");
     }
@@ -215,7 +220,7 @@ int ctl_call(struct ctl *ctl, const char *method, const ProtobufCMessage *reques
     }
     ctl_fail(ctl, rc, "%s", err.text);
     keep_status(ctl, result);
-    advise(ctl, rc);
+    advise(ctl, method, rc);
     return rc;
 }
 

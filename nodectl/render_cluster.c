@@ -39,7 +39,8 @@ static const char *role_word(const Jury__V1__StoreStatus *store)
     return words[role < sizeof words / sizeof words[0] ? role : 0];
 }
 
-static void put_store(FILE *out, const Jury__V1__StoreStatus *store)
+/* with_message: unless it stands among the problems already. */
+static void put_store(FILE *out, const Jury__V1__StoreStatus *store, bool with_message)
 {
     char age[RENDER_TEXT_BYTES];
 
@@ -62,7 +63,7 @@ static void put_store(FILE *out, const Jury__V1__StoreStatus *store)
                 store->is_disk_full ? "full: writes are refused" : "slow",
                 store->free_bytes / 1048576);
     }
-    if (store->message[0] != '\0') {
+    if (with_message && store->message[0] != '\0') {
         render_sentence(out, "             ", store->message);
     }
 }
@@ -166,9 +167,12 @@ void render_status(struct ctl *ctl, const Jury__V1__GetStatusResponse *status)
     const Jury__V1__BackendCounts *backends = status->backends;
     FILE *out = ctl->out;
 
-    fprintf(out, "cluster %s is %s, seen from node %" PRIu64 "\n",
-            status->cluster_id[0] == '\0' ? "(not made yet)" : status->cluster_id,
-            health_word(status->health), status->node_id);
+    if (status->cluster_id[0] == '\0') {
+        fprintf(out, "%s: this node belongs to no cluster yet\n", health_word(status->health));
+    } else {
+        fprintf(out, "cluster %s is %s, seen from node %" PRIu64 "\n", status->cluster_id,
+                health_word(status->health), status->node_id);
+    }
     for (size_t i = 0; i < status->n_problems; i++) {
         render_sentence(out, "  ! ", status->problems[i]);
     }
@@ -177,7 +181,7 @@ void render_status(struct ctl *ctl, const Jury__V1__GetStatusResponse *status)
     if (status->state_hash[0] != '\0') {
         fprintf(out, "state hash   %s\n", status->state_hash);
     }
-    put_store(out, status->store);
+    put_store(out, status->store, status->n_problems == 0);
     if (status->n_observers > 0) {
         fprintf(out,
                 "votes        of %" PRIu32 " from %" PRIu32 " observers are fresh, %" PRIu32
@@ -321,9 +325,9 @@ void render_node(struct ctl *ctl, const Jury__V1__DescribeNodeResponse *node)
         fprintf(out, "listens      %s for votes and calls, %s for Raft\n", node->mesh_address,
                 node->raft_address);
     }
-    put_store(out, node->store);
+    put_store(out, node->store, true);
     fprintf(out, "targets      %" PRIu32 "\n", node->n_targets);
-    if (node->probe_engine != NULL) {
+    if (node->probe_engine != NULL && node->probe_engine->name[0] != '\0') {
         fprintf(out, "probes       engine %s (", node->probe_engine->name);
         for (size_t i = 0; i < node->probe_engine->n_capabilities; i++) {
             fprintf(out, "%s%s", i == 0 ? "" : ", ", node->probe_engine->capabilities[i]);

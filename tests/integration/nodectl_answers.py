@@ -144,6 +144,8 @@ def no_leader_lists_each_peer():
         for node in (2, 3):
             check(f"node {node}: 10.0.0.{node}:7400, last heard 1m40s ago" in run.err,
                   f"node {node} is listed: {run.err}")
+        check("--stale" not in run.err, "a write cannot be stale")
+        Run(agent, "group", "list").expect(9, err="add --stale")
         run = Run(agent, "apply", "-f", EXAMPLE, "-o", "json").expect(9)
         check("node_3" in run.json(run.err).get("metadata", {}), "peers are in the metadata")
 
@@ -167,14 +169,15 @@ def an_interrupted_wait_exits_with_130():
 
 # --- what is asked ---
 
-def backends(draining=False, done=False, addresses=("10.0.0.1",)):
+def backends(draining=False, done=False, seen=True, addresses=("10.0.0.1",)):
     answer = M["ListBackendsResponse"]()
     for number, address in enumerate(addresses):
         status = answer.backends.add(group="web")
         status.backend.address, status.backend.port = address, 80
         status.backend.description = f"web-{number + 1}"
-        status.verdict.state = 2
-        if draining:
+        status.backend.admin_state = 2 if draining else 1
+        status.life, status.verdict.state = 2, 2
+        if draining and seen:
             status.drain.timeout.seconds = 30
             status.drain.n_flows = 0 if done else 5
             status.drain.is_done = done
@@ -297,7 +300,12 @@ def a_drain_waits_until_it_is_done():
         if method == "DrainBackend":
             return M["DrainBackendResponse"](revision=43)
         n_asked = sum(1 for call in agent.calls if call[0] == "ListBackends")
-        return backends(draining=True, done=n_asked >= 3)
+        # 1: a node that has not heard of the drain; 2: one that has not begun with it
+        if n_asked == 1:
+            agent.revision = 42
+            return backends()
+        agent.revision = 43
+        return backends(draining=True, seen=n_asked > 2, done=n_asked >= 4)
     with agent_with(answer) as agent:
         run = Run(agent, "backend", "drain", "web/10.0.0.1:80", "--timeout", "1500ms", "--wait")
         run.expect(0, out="web/10.0.0.1:80 is draining since revision 43\ndone, 0 flows left\n",
@@ -315,6 +323,7 @@ def a_drain_that_is_taken_back_is_a_no():
             return M["DrainBackendResponse"](revision=43)
         return backends()
     with agent_with(answer) as agent:
+        agent.revision = 44
         Run(agent, "backend", "drain", "web/10.0.0.1:80", "--wait").expect(
             1, out="the drain was taken back\n")
     with agent_with(lambda *_: M["ReadyBackendResponse"](revision=44)) as agent:
