@@ -8,7 +8,8 @@
 #include "nodectl/commands.h"
 #include "nodectl/flags.h"
 
-static void copy_sentence(struct errmsg *to, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void copy_sentence(struct errmsg *to,
+                                                                const char *format, va_list args)
 {
     if (to->text[0] == '\0') {
         vsnprintf(to->text, sizeof to->text, format, args);
