@@ -2,25 +2,26 @@
 """A client of the API in nothing but Python, ZeroMQ and protobuf: for tests, load and curiosity.
 
 As a module:
-    client = Client([("tcp://127.0.0.1:7001", server_key_hex)], key=read_key("ops.key"))
+    client = Client(["tcp://127.0.0.1:7001"], server_key=HEX, key=read_key("ops.key"))
     client.apply(client.group("web", "nlb", ["10.0.0.1:80"]))
-    for verdict in client.verdicts("web"): print(verdict)
-    answer = client.call("GroupService/GetGroup", name="web")
+    print(client.verdicts("web"))
+    answer = client.call("GroupService/GetGroup", {"name": "web"})
 As a program:
     jury_client.py --endpoint ipc:///run/jury/agent.sock verdicts web
     jury_client.py --endpoint tcp://HOST:PORT --server-key HEX --key FILE call METHOD '{"name": "web"}'
 
-Writes may be repeated with one request id: they are carried out once. Every error is an RpcError with
-the reason that the agent gave (or UNREACHABLE, DEADLINE_PASSED of its own).
+Writes may be repeated with one request id: they are carried out once. Every error is a CallError with
+the reason that the agent gave (or UNREACHABLE, DEADLINE_PASSED of the client's own).
 """
 import argparse
+import json
 import os
 import sys
 import time
 
 import zmq
 from zmq.utils import z85
-from google.protobuf import json_format
+from google.protobuf import descriptor_pool, json_format
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import proto_stubs  # noqa: E402
@@ -28,42 +29,60 @@ import proto_stubs  # noqa: E402
 RETRIED = {"NO_LEADER", "NOT_LEADER", "UNREACHABLE", "BUSY", "DEADLINE_PASSED"}
 
 
-class RpcError(Exception):
+class CallError(Exception):
     def __init__(self, reason, message, code=0, metadata=None, revision=0):
         super().__init__(f"{reason}: {message}")
         self.reason, self.message, self.code = reason, message, code
         self.metadata, self.revision = metadata or {}, revision
 
 
+class Key:
+    """A CURVE key pair: `public` and `secret` in hex, as in the product's key files."""
+
+    def __init__(self, public, secret=None):
+        self.public, self.secret = public, secret
+
+
 def read_key(path):
-    """(public, secret) of a key file, 32 bytes each; secret is None in a public one."""
-    found = {}
+    """The Key in a key file; secret is None when it holds the public half only."""
     with open(path, encoding="ascii") as file:
-        for line in file:
-            words = line.split()
-            if len(words) == 2 and words[0] in ("public", "secret"):
-                found[words[0]] = bytes.fromhex(words[1])
-    return found["public"], found.get("secret")
+        words = [line.split() for line in file]
+    found = dict(pair for pair in words if len(pair) == 2)
+    return Key(found["public"], found.get("secret"))
 
 
-def make_key():
-    """A new (public, secret) pair."""
-    return tuple(z85.decode(half) for half in zmq.curve_keypair())
+def make_key(path=None):
+    """A new Key, in a new file if a path is given."""
+    key = Key(*(z85.decode(half).hex() for half in zmq.curve_keypair()))
+    if path:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(f"jury-key 1\npublic {key.public}\nsecret {key.secret}\n")
+    return key
 
 
-def write_key(path, key):
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(f"jury-key 1\npublic {key[0].hex()}\nsecret {key[1].hex()}\n")
+def message(name, fields=None):
+    """A message by its full name, "jury.internal.Hello", from a dict as json_format takes it."""
+    proto_stubs.load()
+    found = descriptor_pool.Default().FindMessageTypeByName(name)._concrete_class()
+    return json_format.ParseDict(fields or {}, found)
+
+
+def curve_text(key):
+    """Hex as the Z85 that ZeroMQ wants."""
+    return z85.encode(bytes.fromhex(key))
 
 
 class Client:
-    """endpoints: list of (address, server's public key in hex, or None for ipc). key: (public,
-    secret). Not for several threads at once."""
+    """endpoints: addresses, tried in turn; one of them may be (address, server's public key) where the
+    nodes' keys differ. server_key, key: a Key (or anything with `public` and `secret` in hex), or hex;
+    both are for tcp alone. Not for several threads at once."""
 
-    def __init__(self, endpoints, key=None, timeout=5.0):
+    def __init__(self, endpoints, server_key=None, key=None, timeout=5.0):
         self.pb = proto_stubs.load()
-        self.endpoints, self.key, self.timeout = list(endpoints), key, timeout
+        self.endpoints = [one if isinstance(one, tuple) else (one, server_key)
+                          for one in endpoints]
+        self.key, self.timeout = key, timeout
         self.revision = 0        # newest seen: the next read shows at least that
         self.header = None       # envelope of the last answer
         self.context = zmq.Context()
@@ -95,20 +114,20 @@ class Client:
         self.socket.setsockopt(zmq.IPV6, 1)
         self.socket.setsockopt(zmq.IMMEDIATE, 1)
         if address.startswith("tcp://"):
-            self.socket.curve_serverkey = z85.encode(bytes.fromhex(server_key))
-            self.socket.curve_publickey = z85.encode(self.key[0])
-            self.socket.curve_secretkey = z85.encode(self.key[1])
+            self.socket.curve_serverkey = curve_text(getattr(server_key, "public", server_key))
+            self.socket.curve_publickey = curve_text(self.key.public)
+            self.socket.curve_secretkey = curve_text(self.key.secret)
         self.socket.connect(address)
         self.current = index
 
     def _exchange(self, index, envelope, payload, until):
-        """The answer's two frames, or an RpcError."""
+        """The answer's two frames, or an CallError."""
         self._connect(index)
         address = self.endpoints[index][0]
         share = until if len(self.endpoints) == 1 else min(until, time.monotonic() + 1.5)
         if not self.socket.poll(max(0, share - time.monotonic()) * 1000, zmq.POLLOUT):
             self._disconnect()
-            raise RpcError("UNREACHABLE", f"no agent answers at {address}")
+            raise CallError("UNREACHABLE", f"no agent answers at {address}")
         self.socket.send_multipart([b"", envelope.SerializeToString(), payload])
         while self.socket.poll(max(0, until - time.monotonic()) * 1000):
             frames = self.socket.recv_multipart()
@@ -119,25 +138,27 @@ class Client:
             if header.request_id == envelope.request_id:
                 return header, frames[2]
         self._disconnect()
-        raise RpcError("DEADLINE_PASSED", f"no answer from {address} in time")
+        raise CallError("DEADLINE_PASSED", f"no answer from {address} in time")
 
     # --- calls ---
 
-    def _request(self, method, request, fields):
+    def _request(self, method, request):
+        """The request as a message, and an empty response."""
         service, name = method.split("/")
-        for module in (self.pb.group, self.pb.listener, self.pb.cluster, self.pb.verdict,
-                       self.pb.event, self.pb.config):
-            found = module.DESCRIPTOR.services_by_name.get(service)
-            if found is not None:
-                kinds = found.methods_by_name[name]
-                request = request or kinds.input_type._concrete_class(**fields)
-                return request, kinds.output_type._concrete_class()
-        raise RpcError("UNKNOWN_METHOD", f"there is no method {method}")
+        try:
+            found = descriptor_pool.Default().FindServiceByName("jury.v1." + service)
+            kinds = found.methods_by_name[name]
+        except KeyError:
+            raise CallError("UNKNOWN_METHOD", f"there is no method {method}") from None
+        if request is None or isinstance(request, dict):
+            request = json_format.ParseDict(request or {}, kinds.input_type._concrete_class())
+        return request, kinds.output_type._concrete_class()
 
     def call(self, method, request=None, *, request_id=None, stale=False, timeout=None,
-             retry=True, **fields):
-        """method: "GroupService/GetGroup". The response message; RpcError otherwise."""
-        request, response = self._request(method, request, fields)
+             retry=True):
+        """method: "GroupService/GetGroup"; request: a message or a dict. The response message;
+        CallError otherwise."""
+        request, response = self._request(method, request)
         until = time.monotonic() + (timeout or self.timeout)
         envelope = self.pb.envelope.Request(api_version=1, method="jury.v1." + method,
                                             request_id=request_id or os.urandom(16), stale=stale,
@@ -151,7 +172,7 @@ class Client:
             try:
                 header, payload = self._exchange((first + step) % len(self.endpoints), envelope,
                                                  request.SerializeToString(), until)
-            except RpcError as problem:
+            except CallError as problem:
                 error = problem
                 continue
             self.header = header
@@ -159,13 +180,13 @@ class Client:
                 self.revision = max(self.revision, header.revision)
                 response.ParseFromString(payload)
                 return response
-            error = RpcError(header.status.reason, header.status.message, header.status.code,
+            error = CallError(header.status.reason, header.status.message, header.status.code,
                              {pair.key: pair.value for pair in header.status.metadata},
                              header.revision)
             if error.reason not in RETRIED:
                 break
             time.sleep(min(0.05, max(0, until - time.monotonic())))
-        raise error or RpcError("DEADLINE_PASSED", f"{method}: no time was left")
+        raise error or CallError("DEADLINE_PASSED", f"{method}: no time was left")
 
     # --- what tests do most ---
 
@@ -191,7 +212,7 @@ class Client:
 
     def verdicts(self, group="", **options):
         """{"web 10.0.0.1:80": "HEALTHY"} as the node that answers sees it."""
-        answer = self.call("VerdictService/ListVerdicts", group=group, **options)
+        answer = self.call("VerdictService/ListVerdicts", {"group": group}, **options)
         word = self.pb.types.HealthState.Name
         return {f"{one.backend.group} {one.backend.address}:{one.backend.port}":
                 word(one.verdict.state).removeprefix("HEALTH_STATE_") for one in answer.verdicts}
@@ -207,17 +228,15 @@ def main():
     parser.add_argument("words", nargs="*")
     arguments = parser.parse_args()
     key = read_key(arguments.key) if arguments.key else None
-    with Client([(arguments.endpoint, arguments.server_key)], key, arguments.timeout) as client:
+    with Client([arguments.endpoint], arguments.server_key, key, arguments.timeout) as client:
         try:
             if arguments.verb == "verdicts":
                 for backend, state in client.verdicts(*arguments.words).items():
                     print(backend, state)
             else:
                 method, text = (arguments.words + ["{}"])[:2]
-                request, _ = client._request(method, None, {})
-                print(json_format.MessageToJson(client.call(method, json_format.Parse(text,
-                                                                                      request))))
-        except RpcError as error:
+                print(json_format.MessageToJson(client.call(method, json.loads(text))))
+        except CallError as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
     return 0

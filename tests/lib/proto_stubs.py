@@ -1,5 +1,6 @@
 """Python classes of the .proto files, made by protoc at run time into a folder of this process."""
 import atexit
+import glob
 import importlib
 import os
 import shutil
@@ -8,18 +9,19 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-MODULES = ("envelope", "types", "group", "listener", "cluster", "verdict", "event", "config",
-           "options")
+PROTO = os.path.join(ROOT, "proto")
 
 
 def load():
     """A namespace with one module a .proto file: load().group.ServerGroup()."""
+    files = sorted(glob.glob(os.path.join(PROTO, "jury", "*", "*.proto")))
     if "jury.v1.envelope_pb2" not in sys.modules:
         folder = tempfile.mkdtemp(prefix="jury-proto-")
         atexit.register(shutil.rmtree, folder, True)
-        proto = os.path.join(ROOT, "proto")
-        files = [os.path.join(proto, "jury", "v1", name + ".proto") for name in MODULES]
-        subprocess.run(["protoc", "-I" + proto, "--python_out=" + folder, *files], check=True)
+        subprocess.run(["protoc", "-I" + PROTO, "--python_out=" + folder, *files], check=True)
         sys.path.insert(0, folder)
-    names = {name: importlib.import_module(f"jury.v1.{name}_pb2") for name in MODULES}
-    return type("Stubs", (), names)
+    modules = {}
+    for file in files:
+        path = os.path.relpath(file, PROTO)[:-len(".proto")]
+        modules[os.path.basename(path)] = importlib.import_module(path.replace("/", ".") + "_pb2")
+    return type("Stubs", (), modules)
