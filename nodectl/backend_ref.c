@@ -52,10 +52,11 @@ static size_t find_named(struct backend_ref *ref, const Jury__V1__ListBackendsRe
 
 static int resolve(struct ctl *ctl, const char *word, struct backend_ref *ref)
 {
-    Jury__V1__ListBackendsRequest request = JURY__V1__LIST_BACKENDS_REQUEST__INIT;
+    Jury__V1__ListBackendsRequest request;
     struct ctl_list list = {0};
     char names[RENDER_TEXT_BYTES];
 
+    jury__v1__list_backends_request__init(&request);
     request.group = ref->group;
     int rc = ctl_call_list(ctl, "jury.v1.BackendService/ListBackends", &request.base, &list);
     if (rc == 0) {
@@ -86,7 +87,8 @@ int backend_ref_parse(struct ctl *ctl, const char *text, struct backend_ref *ref
         ctl_hint(ctl, "usage: nodectl %s %s", ctl->command->name, ctl->command->arguments);
         return ctl_fail(ctl, ERR_USAGE, "\"%.80s\" is not GROUP/BACKEND", text);
     }
-    *ref = (struct backend_ref){.ref = JURY__V1__BACKEND_REF__INIT};
+    *ref = (struct backend_ref){.group = ""};
+    jury__v1__backend_ref__init(&ref->ref);
     snprintf(ref->group, sizeof ref->group, "%.*s", (int)(slash - text), text);
     if (endpoint_parse(slash + 1, &at, NULL) == 0) {
         set_ref(ref, addr_format(&at.addr, address), at.port);

@@ -225,10 +225,11 @@ static void put_changes(struct ctl *ctl, enum spec_kind kind, const void *before
 static void put_group_changes(struct ctl *ctl, const struct server_group *after)
 {
     char name[LIMIT_NAME_BYTES + 1];
-    Jury__V1__GetGroupRequest request = JURY__V1__GET_GROUP_REQUEST__INIT;
+    Jury__V1__GetGroupRequest request;
     struct rpc_result result = {0};
     struct server_group before = {0};
 
+    jury__v1__get_group_request__init(&request);
     snprintf(name, sizeof name, "%s", after->name);
     request.name = name;
     if (ctl_call(ctl, "jury.v1.GroupService/GetGroup", &request.base, &result) == 0) {
@@ -245,10 +246,11 @@ static void put_group_changes(struct ctl *ctl, const struct server_group *after)
 
 static void put_settings_changes(struct ctl *ctl, const struct cluster_settings *after)
 {
-    Jury__V1__GetSettingsRequest request = JURY__V1__GET_SETTINGS_REQUEST__INIT;
+    Jury__V1__GetSettingsRequest request;
     struct rpc_result result = {0};
     struct cluster_settings before = {0};
 
+    jury__v1__get_settings_request__init(&request);
     if (ctl_call(ctl, "jury.v1.ClusterService/GetSettings", &request.base, &result) == 0) {
         const Jury__V1__GetSettingsResponse *answer =
             (const Jury__V1__GetSettingsResponse *)(const void *)result.response;
@@ -286,10 +288,11 @@ static void put_dry_run(struct ctl *ctl, const struct spec_set *set,
 
 static int apply_set(struct ctl *ctl, const struct spec_set *set)
 {
-    Jury__V1__ApplyRequest request = JURY__V1__APPLY_REQUEST__INIT;
+    Jury__V1__ApplyRequest request;
     struct wire_arena arena;
     struct rpc_result result = {0};
 
+    jury__v1__apply_request__init(&request);
     wire_arena_init(&arena, REQUEST_ARENA_BYTES);
     int rc = build_request(ctl, set, &arena, &request);
     if (rc == 0) {

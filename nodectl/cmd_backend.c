@@ -17,9 +17,10 @@
 
 int cmd_backend_list(struct ctl *ctl)
 {
-    Jury__V1__ListBackendsRequest request = JURY__V1__LIST_BACKENDS_REQUEST__INIT;
+    Jury__V1__ListBackendsRequest request;
     struct ctl_list list = {0};
 
+    jury__v1__list_backends_request__init(&request);
     if (ctl->n_args > 0) {
         request.group = ctl->args[0];
     }
@@ -41,10 +42,11 @@ int cmd_backend_list(struct ctl *ctl)
 
 static int ready(struct ctl *ctl, struct backend_ref *ref)
 {
-    Jury__V1__ReadyBackendRequest request = JURY__V1__READY_BACKEND_REQUEST__INIT;
+    Jury__V1__ReadyBackendRequest request;
     struct rpc_result result = {0};
     char endpoint[RENDER_TEXT_BYTES];
 
+    jury__v1__ready_backend_request__init(&request);
     request.backend = &ref->ref;
     if (ctl_has(ctl, FLAG_EXPECTED_REVISION)) {
         request.precondition_case = JURY__V1__READY_BACKEND_REQUEST__PRECONDITION_EXPECTED_REVISION;
@@ -153,9 +155,10 @@ static bool is_taken_back(const struct ctl_list *list, const Jury__V1__BackendSt
 /* One look. Returns 0 and *ret_ended when the drain has come to its end. */
 static int look(struct ctl *ctl, struct drain_watch *watch, bool *ret_ended)
 {
-    Jury__V1__ListBackendsRequest request = JURY__V1__LIST_BACKENDS_REQUEST__INIT;
+    Jury__V1__ListBackendsRequest request;
     struct ctl_list list = {0};
 
+    jury__v1__list_backends_request__init(&request);
     request.group = watch->ref->ref.group;
     int rc = ctl_call_list(ctl, "jury.v1.BackendService/ListBackends", &request.base, &list);
     if (rc == 0) {
@@ -208,12 +211,15 @@ static int wait_drained(struct ctl *ctl, const struct backend_ref *ref, uint64_t
 
 static int drain(struct ctl *ctl, struct backend_ref *ref, uint64_t *ret_revision)
 {
-    Jury__V1__DrainBackendRequest request = JURY__V1__DRAIN_BACKEND_REQUEST__INIT;
-    Google__Protobuf__Duration timeout = GOOGLE__PROTOBUF__DURATION__INIT;
-    Jury__V1__Force force = JURY__V1__FORCE__INIT;
+    Jury__V1__DrainBackendRequest request;
+    Google__Protobuf__Duration timeout;
+    Jury__V1__Force force;
     struct rpc_result result = {0};
     char endpoint[RENDER_TEXT_BYTES];
 
+    jury__v1__drain_backend_request__init(&request);
+    google__protobuf__duration__init(&timeout);
+    jury__v1__force__init(&force);
     request.backend = &ref->ref;
     if (ctl_has(ctl, FLAG_DRAIN_TIMEOUT)) {
         uint64_t ms = ctl_number(ctl, FLAG_DRAIN_TIMEOUT);

@@ -273,10 +273,11 @@ static int build_request(struct ctl *ctl, const struct init_parts *parts, struct
 
 static int init_cluster(struct ctl *ctl, const struct init_parts *parts)
 {
-    Jury__V1__InitClusterRequest request = JURY__V1__INIT_CLUSTER_REQUEST__INIT;
+    Jury__V1__InitClusterRequest request;
     struct rpc_result result = {0};
     struct wire_arena arena;
 
+    jury__v1__init_cluster_request__init(&request);
     wire_arena_init(&arena, ARENA_BYTES);
     int rc = build_request(ctl, parts, &arena, &request);
     if (rc == 0) {
@@ -325,8 +326,10 @@ int cmd_cluster_init(struct ctl *ctl)
 
 int cmd_cluster_members(struct ctl *ctl)
 {
-    Jury__V1__ListMembersRequest request = JURY__V1__LIST_MEMBERS_REQUEST__INIT;
+    Jury__V1__ListMembersRequest request;
     struct rpc_result result = {0};
+
+    jury__v1__list_members_request__init(&request);
     int rc = ctl_call(ctl, "jury.v1.ClusterService/ListMembers", &request.base, &result);
 
     if (rc == 0 && ctl_is_json(ctl)) {
@@ -340,8 +343,10 @@ int cmd_cluster_members(struct ctl *ctl)
 
 int cmd_node_describe(struct ctl *ctl)
 {
-    Jury__V1__DescribeNodeRequest request = JURY__V1__DESCRIBE_NODE_REQUEST__INIT;
+    Jury__V1__DescribeNodeRequest request;
     struct rpc_result result = {0};
+
+    jury__v1__describe_node_request__init(&request);
     int rc = ctl_call(ctl, "jury.v1.NodeService/DescribeNode", &request.base, &result);
 
     if (rc == 0 && ctl_is_json(ctl)) {
@@ -355,8 +360,10 @@ int cmd_node_describe(struct ctl *ctl)
 
 int cmd_node_counters(struct ctl *ctl)
 {
-    Jury__V1__ListCountersRequest request = JURY__V1__LIST_COUNTERS_REQUEST__INIT;
+    Jury__V1__ListCountersRequest request;
     struct rpc_result result = {0};
+
+    jury__v1__list_counters_request__init(&request);
     int rc = ctl_call(ctl, "jury.v1.NodeService/ListCounters", &request.base, &result);
 
     if (rc == 0 && ctl_is_json(ctl)) {

@@ -37,7 +37,8 @@ static Jury__V1__EventType type_of_word(const char *word)
 
 static int query_init(struct ctl *ctl, struct event_query *query)
 {
-    *query = (struct event_query){.request = JURY__V1__LIST_EVENTS_REQUEST__INIT};
+    *query = (struct event_query){.group = ""};
+    jury__v1__list_events_request__init(&query->request);
     if (ctl_has(ctl, FLAG_GROUP) &&
         !str_copy(query->group, sizeof query->group, ctl_text(ctl, FLAG_GROUP))) {
         return ctl_fail(ctl, ERR_USAGE, "--group is no name: it has more than %d bytes",

@@ -12,8 +12,10 @@
 
 int cmd_group_list(struct ctl *ctl)
 {
-    Jury__V1__ListGroupsRequest request = JURY__V1__LIST_GROUPS_REQUEST__INIT;
+    Jury__V1__ListGroupsRequest request;
     struct ctl_list list = {0};
+
+    jury__v1__list_groups_request__init(&request);
     int rc = ctl_call_list(ctl, "jury.v1.GroupService/ListGroups", &request.base, &list);
 
     if (rc == 0 && ctl_is_json(ctl)) {
@@ -35,12 +37,13 @@ int cmd_group_list(struct ctl *ctl)
 /* "did you mean": the names are worth a second question. */
 static void suggest_group(struct ctl *ctl, const char *name)
 {
-    Jury__V1__ListGroupsRequest request = JURY__V1__LIST_GROUPS_REQUEST__INIT;
+    Jury__V1__ListGroupsRequest request;
     struct ctl_failure kept = ctl->failure;
     struct ctl_list list = {0};
     const char *words[1000];
     size_t n_words = 0;
 
+    jury__v1__list_groups_request__init(&request);
     ctl->failure = (struct ctl_failure){0};
     if (ctl_call_list(ctl, "jury.v1.GroupService/ListGroups", &request.base, &list) == 0) {
         const Jury__V1__ListGroupsResponse *groups =
@@ -63,11 +66,12 @@ static void suggest_group(struct ctl *ctl, const char *name)
 
 int cmd_group_describe(struct ctl *ctl)
 {
-    Jury__V1__DescribeGroupRequest request = JURY__V1__DESCRIBE_GROUP_REQUEST__INIT;
+    Jury__V1__DescribeGroupRequest request;
     struct rpc_result result = {0};
     struct server_group group = {0};
     struct errmsg err = {{0}};
 
+    jury__v1__describe_group_request__init(&request);
     request.name = ctl->args[0];
     int rc = ctl_call(ctl, "jury.v1.GroupService/DescribeGroup", &request.base, &result);
     if (rc == ERR_NOTFOUND) {
@@ -92,8 +96,10 @@ int cmd_group_describe(struct ctl *ctl)
 
 int cmd_listener_list(struct ctl *ctl)
 {
-    Jury__V1__ListListenersRequest request = JURY__V1__LIST_LISTENERS_REQUEST__INIT;
+    Jury__V1__ListListenersRequest request;
     struct ctl_list list = {0};
+
+    jury__v1__list_listeners_request__init(&request);
     int rc = ctl_call_list(ctl, "jury.v1.ListenerService/ListListeners", &request.base, &list);
 
     if (rc == 0 && ctl_is_json(ctl)) {

@@ -204,8 +204,10 @@ int cmd_key_show(struct ctl *ctl)
 
 int cmd_key_list(struct ctl *ctl)
 {
-    Jury__V1__ListKeysRequest request = JURY__V1__LIST_KEYS_REQUEST__INIT;
+    Jury__V1__ListKeysRequest request;
     struct rpc_result result = {0};
+
+    jury__v1__list_keys_request__init(&request);
     int rc = ctl_call(ctl, "jury.v1.KeyService/ListKeys", &request.base, &result);
 
     if (rc == 0 && ctl_is_json(ctl)) {

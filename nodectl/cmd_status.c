@@ -9,8 +9,10 @@
 
 int cmd_status(struct ctl *ctl)
 {
-    Jury__V1__GetStatusRequest request = JURY__V1__GET_STATUS_REQUEST__INIT;
+    Jury__V1__GetStatusRequest request;
     struct rpc_result result = {0};
+
+    jury__v1__get_status_request__init(&request);
     int rc = ctl_call(ctl, "jury.v1.ClusterService/GetStatus", &request.base, &result);
 
     if (rc == 0) {
@@ -32,8 +34,10 @@ int cmd_status(struct ctl *ctl)
 
 int cmd_ready(struct ctl *ctl)
 {
-    Jury__V1__CheckReadyRequest request = JURY__V1__CHECK_READY_REQUEST__INIT;
+    Jury__V1__CheckReadyRequest request;
     struct rpc_result result = {0};
+
+    jury__v1__check_ready_request__init(&request);
     int rc = ctl_call(ctl, "jury.v1.NodeService/CheckReady", &request.base, &result);
 
     if (rc == 0) {
@@ -64,9 +68,11 @@ static void put_version(FILE *out, const Jury__V1__GetVersionResponse *version)
 
 int cmd_version(struct ctl *ctl)
 {
-    Jury__V1__GetVersionRequest request = JURY__V1__GET_VERSION_REQUEST__INIT;
+    Jury__V1__GetVersionRequest request;
     struct rpc_result result = {0};
     const Jury__V1__GetVersionResponse *version = NULL;
+
+    jury__v1__get_version_request__init(&request);
     int rc = ctl_call(ctl, "jury.v1.NodeService/GetVersion", &request.base, &result);
 
     if (rc == ERR_USAGE || rc == ERR_CONFIG) {

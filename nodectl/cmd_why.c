@@ -12,9 +12,10 @@
 
 static int why_one(struct ctl *ctl, Jury__V1__BackendRef *ref, json_t *list)
 {
-    Jury__V1__WhyRequest request = JURY__V1__WHY_REQUEST__INIT;
+    Jury__V1__WhyRequest request;
     struct rpc_result result = {0};
 
+    jury__v1__why_request__init(&request);
     request.backend = ref;
     int rc = ctl_call(ctl, "jury.v1.VerdictService/Why", &request.base, &result);
     if (rc == 0 && list != NULL) {
@@ -38,9 +39,10 @@ static int why_all(struct ctl *ctl, const Jury__V1__ListBackendsResponse *backen
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < backends->n_backends; i++) {
-        Jury__V1__BackendRef ref = JURY__V1__BACKEND_REF__INIT;
+        Jury__V1__BackendRef ref;
         const Jury__V1__Backend *backend = backends->backends[i]->backend;
 
+        jury__v1__backend_ref__init(&ref);
         if (backend == NULL) {
             continue;
         }
@@ -61,9 +63,10 @@ static int why_all(struct ctl *ctl, const Jury__V1__ListBackendsResponse *backen
 
 static int why_group(struct ctl *ctl)
 {
-    Jury__V1__ListBackendsRequest request = JURY__V1__LIST_BACKENDS_REQUEST__INIT;
+    Jury__V1__ListBackendsRequest request;
     struct ctl_list list = {0};
 
+    jury__v1__list_backends_request__init(&request);
     request.group = ctl->args[0];
     int rc = ctl_call_list(ctl, "jury.v1.BackendService/ListBackends", &request.base, &list);
     if (rc == 0) {

@@ -146,12 +146,13 @@ static int connect_once(struct ctl *ctl)
 /* Case A45: who "no leader" is about: each peer with address and last contact. */
 static void tell_peers(struct ctl *ctl)
 {
-    Jury__V1__GetStatusRequest request = JURY__V1__GET_STATUS_REQUEST__INIT;
+    Jury__V1__GetStatusRequest request;
     struct rpc_result result = {0};
     struct errmsg ignored = {{0}};
-    struct rpc_call call = {
-        .method = "jury.v1.ClusterService/GetStatus", .request = &request.base, .stale = true};
+    struct rpc_call call = {.method = "jury.v1.ClusterService/GetStatus", .stale = true};
 
+    jury__v1__get_status_request__init(&request);
+    call.request = &request.base;
     if (rpc_client_call(ctl->client, &call, &result, &ignored) == 0) {
         const Jury__V1__GetStatusResponse *status =
             (const Jury__V1__GetStatusResponse *)(const void *)result.response;

@@ -1,20 +1,14 @@
 #include "nodectl/ctl.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/plant.h"
 #include "common/wire/json.h"
 #include "nodectl/commands.h"
 #include "nodectl/flags.h"
-
-__attribute__((format(printf, 2, 0))) static void copy_sentence(struct errmsg *to,
-                                                                const char *format, va_list args)
-{
-    if (to->text[0] == '\0') {
-        vsnprintf(to->text, sizeof to->text, format, args);
-    }
-}
 
 int ctl_fail(struct ctl *ctl, int err, const char *format, ...)
 {
@@ -30,9 +24,12 @@ void ctl_hint(struct ctl *ctl, const char *format, ...)
 {
     va_list args;
 
-    va_start(args, format);
-    copy_sentence(&ctl->failure.hint, format, args);
-    va_end(args);
+    /* The first hint is the nearest to the fault. */
+    if (ctl->failure.hint.text[0] == '\0') {
+        va_start(args, format);
+        vsnprintf(ctl->failure.hint.text, sizeof ctl->failure.hint.text, format, args);
+        va_end(args);
+    }
 }
 
 void ctl_detail(struct ctl *ctl, const char *key, const char *value)
@@ -44,13 +41,11 @@ void ctl_detail(struct ctl *ctl, const char *key, const char *value)
     (void)json_object_set_new(ctl->failure.metadata, key, json_string(value));
 }
 
-static void remark(struct ctl *ctl, const char *word, const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static void remark(struct ctl *ctl, const char *word,
+                                                         const char *format, va_list args)
 {
     fputs(word, ctl->process.err);
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral" /* checked at the callers' attribute */
     vfprintf(ctl->process.err, format, args);
-#pragma GCC diagnostic pop
     fputc('\n', ctl->process.err);
 }
 
@@ -249,6 +244,10 @@ static int run(struct ctl *ctl)
     if (help_asked(ctl, words, n_words)) {
         return 0;
     }
+    if (ctl_has(ctl, FLAG_VERSION)) {
+        fprintf(ctl->out, "nodectl %s\n", JURY_VERSION);
+        return 0;
+    }
     if (ctl->failure.message.text[0] != '\0') {
         return ERR_USAGE; /* help on what is not there */
     }
@@ -260,6 +259,17 @@ static int run(struct ctl *ctl)
         rc = check_args(ctl);
     }
     return rc != 0 ? rc : ctl->command->run(ctl);
+}
+
+/* The whole answer at once. A reader that has gone (`| head`) got what it wanted. */
+static int print_out(struct ctl *ctl, const char *text, size_t n_bytes, int rc)
+{
+    errno = 0;
+    fwrite(text, 1, n_bytes, ctl->process.out);
+    if (fflush(ctl->process.out) != 0 && errno != EPIPE) {
+        return ctl_fail(ctl, ERR_IO, "the output cannot be written: %s", strerror(errno));
+    }
+    return rc;
 }
 
 int ctl_main(const struct ctl_process *process)
@@ -277,11 +287,8 @@ int ctl_main(const struct ctl_process *process)
         if (fflush(ctl.out) != 0 && rc >= 0) {
             rc = ctl_fail(&ctl, ERR_NOMEM, "out of memory");
         }
-        if (rc >= 0) {
-            fwrite(text, 1, n_bytes, process->out);
-            if (fflush(process->out) != 0) {
-                rc = ctl_fail(&ctl, ERR_IO, "the output cannot be written");
-            }
+        if (rc >= 0 || plant_is("ctl-half-printed")) {
+            rc = print_out(&ctl, text, n_bytes, rc);
         }
         if (rc < 0) {
             print_failure(&ctl, rc);

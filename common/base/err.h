@@ -34,7 +34,7 @@
     X(ERR_USAGE, 22, "wrong usage", 3, "USAGE", 2)                                \
     X(ERR_CONFIG, 23, "wrong configuration", 9, "CONFIGURATION", 3)               \
     X(ERR_INTERNAL, 24, "internal error", 13, "INTERNAL", 10)                     \
-    X(ERR_NOTREADY, 25, "not ready", 9, "NOT_READY", 1)
+    X(ERR_NOTREADY, 25, "not ready", 9, "NOT_READY", 9)
 
 enum err_code {
 #define ERR_ENUM(name, number, text, rpc, reason, status) name = -(number),

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """nodectl as a process, asking an agent that is made of Python: every exit status, what is asked,
 and that stdout is whole or empty and JSON is valid in success and in error (case A45)."""
+# twin: ctl-half-printed half printed
 import argparse
 import json
 import os
@@ -333,6 +334,34 @@ def a_drain_that_is_taken_back_is_a_no():
         check([call[0] for call in agent.calls] == ["ReadyBackend"] * 2, "both take it back")
 
 
+def a_failure_behind_a_success_prints_no_half_answer():
+    """The drain is committed and then the waiting fails: the data of the first half is dropped."""
+    def answer(method, _request, _envelope):
+        if method == "DrainBackend":
+            return M["DrainBackendResponse"](revision=43)
+        raise Refusal(13, "INTERNAL", "something broke")
+    with agent_with(answer) as agent:
+        Run(agent, "backend", "drain", "web/10.0.0.1:80", "--wait").expect(10)
+    with agent_with(refuse(9, "NOT_READY", "this node has no catalog yet")) as agent:
+        Run(agent, "group", "list").expect(9)
+
+
+def a_reader_that_goes_is_no_error():
+    def answer(_method, _request, _envelope):
+        page = M["ListGroupsResponse"]()
+        for number in range(1000):
+            page.groups.add(name=f"group-{number}-{'x' * 100}")
+        return page
+    with agent_with(answer) as agent:
+        process = subprocess.Popen([NODECTL, "group", "list", "-o", "json", "--socket", agent.path],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdout.read(10)
+        process.stdout.close()
+        err = process.stderr.read()
+        process.stderr.close()
+        check(process.wait(timeout=30) == 0 and err == b"", f"nodectl | head: {err!r}")
+
+
 def events_are_followed_line_by_line():
     def answer(_method, request, _envelope):
         page = M["ListEventsResponse"](epoch=1)
@@ -404,6 +433,7 @@ def main():
                  a_dry_run_shows_what_would_change, lists_are_read_to_their_end,
                  misspelt_groups_get_a_suggestion, backends_are_found_by_address_or_description,
                  a_drain_waits_until_it_is_done, a_drain_that_is_taken_back_is_a_no,
+                 a_failure_behind_a_success_prints_no_half_answer, a_reader_that_goes_is_no_error,
                  events_are_followed_line_by_line, cluster_init_names_all_members,
                  flags_reach_the_envelope):
         n_before = len(failures)

@@ -214,8 +214,9 @@ static void durations_are_short_and_times_are_rfc_3339(void **state)
     char text[RENDER_TEXT_BYTES];
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        Google__Protobuf__Duration duration = GOOGLE__PROTOBUF__DURATION__INIT;
+        Google__Protobuf__Duration duration;
 
+        google__protobuf__duration__init(&duration);
         duration.seconds = rows[i].seconds;
         duration.nanos = rows[i].nanos;
         assert_string_equal(render_duration(&duration, text), rows[i].text);
