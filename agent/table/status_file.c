@@ -219,7 +219,7 @@ uint32_t status_file_n_rows(const struct status_file *file)
     return __atomic_load_n(&file->n_reserved, __ATOMIC_ACQUIRE);
 }
 
-void status_file_beat(struct status_file *file, uint64_t boot_ns)
+void status_file_sum(struct status_file *file)
 {
     uint64_t layout = UINT64_MAX;
     uint64_t generation = UINT64_MAX;
@@ -234,6 +234,11 @@ void status_file_beat(struct status_file *file, uint64_t boot_ns)
     }
     status_set(&file->header->adopted_layout, layout);
     status_set(&file->header->adopted_generation, generation);
+}
+
+void status_file_beat(struct status_file *file, uint64_t boot_ns)
+{
+    status_file_sum(file);
     status_set(&file->header->heartbeat_ns, boot_ns);
 }
 

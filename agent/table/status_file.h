@@ -34,7 +34,9 @@ void status_file_close(struct status_file *file);
 int status_file_reserve(struct status_file *file, uint32_t n_rows, struct errmsg *err);
 uint32_t status_file_n_rows(const struct status_file *file);
 
-/* Writes the heartbeat and the minima over the workers of what they adopted. */
+/* Writes what all workers have adopted: the minima over them. Cheap, so often. */
+void status_file_sum(struct status_file *file);
+/* Writes the heartbeat, and the sums before it. */
 void status_file_beat(struct status_file *file, uint64_t boot_ns);
 
 struct jury_status_worker *status_file_worker(struct status_file *file, uint32_t worker);

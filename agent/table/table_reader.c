@@ -28,6 +28,7 @@ struct table_snapshot {
     uint32_t n_rows;
     uint64_t *ids;
     uint8_t *weights;
+    uint32_t *scope_of_row; /* of the layout's rows; index + 1, 0 = none */
 };
 
 struct table_reader {
@@ -60,6 +61,7 @@ void table_snapshot_unref(struct table_snapshot *snapshot)
     table_map_unref(snapshot->state_map);
     free(snapshot->ids);
     free(snapshot->weights);
+    free(snapshot->scope_of_row);
     free(snapshot);
 }
 
@@ -91,6 +93,16 @@ const uint8_t *table_snapshot_weights(const struct table_snapshot *snapshot)
 uint32_t table_snapshot_n_rows(const struct table_snapshot *snapshot)
 {
     return snapshot->n_rows;
+}
+
+uint32_t table_snapshot_scope_of_row(const struct table_snapshot *snapshot, uint32_t row,
+                                     uint64_t birth)
+{
+    if (row >= snapshot->layout.header->n_rows || snapshot->scope_of_row[row] == 0) {
+        return TABLE_NO_SCOPE;
+    }
+    uint32_t index = snapshot->scope_of_row[row] - 1;
+    return table_layout_scope(&snapshot->layout, index)->birth == birth ? index : TABLE_NO_SCOPE;
 }
 
 const uint64_t *table_snapshot_sequence(const struct table_snapshot *snapshot, uint32_t scope_row)
@@ -152,14 +164,19 @@ struct table_row table_snapshot_row(const struct table_snapshot *snapshot, uint3
 
 /* --- making one --- */
 
-static int snapshot_members(struct table_snapshot *snapshot)
+static int snapshot_index(struct table_snapshot *snapshot)
 {
-    uint32_t n_members = snapshot->layout.header->n_members;
+    const struct jury_layout *header = snapshot->layout.header;
+    uint32_t n_members = header->n_members;
 
     snapshot->ids = calloc(n_members + 1U, sizeof *snapshot->ids);
     snapshot->weights = calloc(n_members + 1U, sizeof *snapshot->weights);
-    if (snapshot->ids == NULL || snapshot->weights == NULL) {
+    snapshot->scope_of_row = calloc(header->n_rows + 1U, sizeof *snapshot->scope_of_row);
+    if (snapshot->ids == NULL || snapshot->weights == NULL || snapshot->scope_of_row == NULL) {
         return ERR_NOMEM;
+    }
+    for (uint32_t i = 0; i < header->n_scopes; i++) {
+        snapshot->scope_of_row[table_layout_scope(&snapshot->layout, i)->row] = i + 1;
     }
     for (uint32_t i = 0; i < n_members; i++) {
         const struct jury_member *member = table_layout_member(&snapshot->layout, i);
@@ -223,7 +240,7 @@ static int snapshot_new(struct table_reader *reader, uint64_t layout_number, uin
         snapshot->rows = snapshot->state_map->bytes + state->rows_at;
         snapshot->sequences = snapshot->state_map->bytes + state->sequences_at;
         snapshot->n_rows = (uint32_t)state->n_rows;
-        result = snapshot_members(snapshot);
+        result = snapshot_index(snapshot);
         if (result != 0) {
             errmsg_set(err, result, "no memory for the forwarding table");
         }

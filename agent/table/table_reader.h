@@ -29,6 +29,10 @@ const struct jury_root *table_snapshot_root(const struct table_snapshot *snapsho
 const uint64_t *table_snapshot_ids(const struct table_snapshot *snapshot);
 const uint8_t *table_snapshot_weights(const struct table_snapshot *snapshot);
 uint32_t table_snapshot_n_rows(const struct table_snapshot *snapshot);
+/* Index of the scope with that row and birth, TABLE_NO_SCOPE if this layout has none. */
+#define TABLE_NO_SCOPE UINT32_MAX
+uint32_t table_snapshot_scope_of_row(const struct table_snapshot *snapshot, uint32_t row,
+                                     uint64_t birth);
 /* The sequence of the scope with that row, and the row's word itself (table_scope.h takes them). */
 const uint64_t *table_snapshot_sequence(const struct table_snapshot *snapshot, uint32_t scope_row);
 const uint64_t *table_snapshot_word(const struct table_snapshot *snapshot, uint32_t row);
