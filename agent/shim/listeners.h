@@ -1,0 +1,29 @@
+/* The listening sockets that the layout asks for, on the main thread: opened for all workers at
+ * once, kept over layouts while their address stays, tried again while they can not be opened. A
+ * listener that fails never holds up another. */
+#ifndef JURY_SHIM_LISTENERS_H
+#define JURY_SHIM_LISTENERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/shim/view.h"
+#include "common/base/err.h"
+
+/* Addresses that could not be opened are tried again this often. */
+#define LISTENERS_RETRY_MS 1000
+
+struct listeners;
+
+/* NULL: no memory. */
+struct listeners *listeners_new(uint32_t n_workers);
+void listeners_free(struct listeners *listeners);
+
+/* A view of this snapshot with every listener that is or can be opened. Logs what was opened,
+ * closed, and - once a change of the reason - what failed. Errors: ERR_NOMEM. */
+int listeners_follow(struct listeners *listeners, struct table_snapshot *snapshot,
+                     struct shim_view **ret_view, struct errmsg *err);
+/* How many of the last call's could not be opened. */
+uint32_t listeners_n_failed(const struct listeners *listeners);
+
+#endif

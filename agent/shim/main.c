@@ -1,0 +1,71 @@
+/* jury-shim: see agent/shim/shim.h. Exit status: 0 stopped by a signal, 2 usage, 3 configuration,
+ * 10 internal (design.md 8). */
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "agent/shim/options.h"
+#include "agent/shim/shim.h"
+
+/* What was asked for can not be had: the operator's to mend, not a fault of the program. */
+static int exit_status_of(int err)
+{
+    switch (err) {
+    case ERR_USAGE:
+        return 2;
+    case ERR_INVALID:
+    case ERR_CONFIG:
+    case ERR_NOTFOUND:
+    case ERR_DENIED:
+    case ERR_BUSY:
+    case ERR_FULL:
+        return 3;
+    default:
+        return 10;
+    }
+}
+
+static int run(const struct shim_config *config)
+{
+    struct shim *shim;
+    struct errmsg err = {{0}};
+    sigset_t signals;
+
+    /* Threads inherit this: signals are waited for, never handled. A peer that is gone is an error
+     * of send, not a signal. */
+    signal(SIGPIPE, SIG_IGN);
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+
+    int result = shim_new(config, &shim, &err);
+    if (result != 0) {
+        fprintf(stderr, "jury-shim: %s\n", err.text);
+        return exit_status_of(result);
+    }
+    shim_run(shim);
+    shim_free(shim);
+    return 0;
+}
+
+int main(int argc, char *argv[])
+{
+    struct options *options;
+    struct shim_config config;
+    enum shim_command command;
+    struct errmsg err = {{0}};
+    int result = shim_options_read(argc, argv, environ, &options, &config, &command, &err);
+
+    if (result != 0) {
+        fprintf(stderr, "jury-shim: %s\n", err.text);
+        return exit_status_of(result);
+    }
+    int status = 0;
+    if (command == SHIM_RUN) {
+        log_init("jury-shim", config.log_level);
+        status = run(&config);
+    }
+    options_free(options);
+    return status;
+}

@@ -1,0 +1,32 @@
+/* The options of jury-shim: one table for flags, environment, file, --help and the example. */
+#ifndef JURY_SHIM_OPTIONS_H
+#define JURY_SHIM_OPTIONS_H
+
+#include "agent/shim/worker.h"
+#include "common/base/log.h"
+#include "common/base/options.h"
+
+struct shim_config {
+    const char *tables_dir;
+    const char *status_dir;
+    const char *name;
+    uint32_t n_workers;
+    uint32_t stop_timeout_ms;
+    enum log_level log_level;
+    struct worker_config worker;
+};
+
+/* What the command line asks for beside running. */
+enum shim_command {
+    SHIM_RUN = 0,
+    SHIM_PRINTED = 1 /* help, version, configuration or example were printed: end with 0 */
+};
+
+/* Read command line, environment and file. *ret_options: given (options_free), and what *ret_config
+ * points into; NULL after an error. Errors: ERR_USAGE, ERR_CONFIG, ERR_NOTFOUND, ERR_NOMEM, with a
+ * sentence. */
+int shim_options_read(int argc, char *const argv[], char *const environment[],
+                      struct options **ret_options, struct shim_config *ret_config,
+                      enum shim_command *ret_command, struct errmsg *err);
+
+#endif
