@@ -207,6 +207,10 @@ void store_init_turn(struct store *store)
         return;
     }
     if (store->init_command == NULL) {
+        if (fsm->revision(fsm->user) > 0 && store->state == STORE_RUNNING) {
+            /* An admitted node has the leader's log now. */
+            store_set_state(store, STORE_RUNNING, 0, "%s", "");
+        }
         if (store->inits.n > 0 && fsm->revision(fsm->user) > 0) {
             finish_inits(store); /* asked again after it was done */
         }
