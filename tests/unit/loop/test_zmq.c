@@ -124,7 +124,8 @@ static void open_router(struct fixture *f, const char *endpoint)
     assert_int_equal(sock_router_open(&options, &socket, &err), 0);
     assert_int_equal(zmq_monitor_start(&f->monitor, &f->hub, f->context, socket, true), 0);
     zmq_monitor_set_hook(&f->monitor, on_seen, f);
-    /* libzmq closes a former listener of this address on its own thread: the address is free soon. */
+    /* libzmq closes a former listener of this address on its own thread: the address is free soon.
+     */
     uint64_t give_up_ns = uv_hrtime() + 10 * NS_PER_SECOND;
     while (sock_bind(socket, "mesh address", endpoint, &err) != 0) {
         assert_true(uv_hrtime() < give_up_ns);
