@@ -195,12 +195,14 @@ void rpc_read_begin(struct rpc_server *server, struct call *call)
 
 static void poll_barrier_call(struct rpc_server *server, struct call *call)
 {
-    if (server->barrier.state == BARRIER_IDLE && server->now_ns >= call->stage_ns) {
-        struct rpc_store store = store_view(server);
-
-        if (store.leader_id == 0 && !is_leading(&store)) {
-            rpc_refuse_no_leader(server, call);
-        }
+    if (server->now_ns < call->stage_ns) {
+        return;
+    }
+    struct rpc_store store = store_view(server);
+    if (server->barrier.state == BARRIER_IDLE && store.leader_id == 0 && !is_leading(&store)) {
+        rpc_refuse_no_leader(server, call);
+    } else {
+        call->stage_ns = server->now_ns + RPC_LEADER_WAIT_NS; /* a slow leader is one */
     }
 }
 

@@ -242,8 +242,11 @@ void rpc_write_poll(struct rpc_server *server, struct call *call, const struct r
     assert(call->stage == CALL_LEADER);
     if (server->now_ns >= call->stage_ns && (!has_leader || call->reason.text[0] != '\0')) {
         rpc_refuse_no_leader(server, call);
-    } else if (has_leader && server->now_ns >= call->retry_ns) {
-        dispatch(server, call, store);
+    } else if (server->now_ns >= call->retry_ns) {
+        call->retry_ns = server->now_ns + RPC_RETRY_NS;
+        if (has_leader) {
+            dispatch(server, call, store);
+        }
     }
 }
 

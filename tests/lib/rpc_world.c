@@ -607,6 +607,19 @@ static void happen(struct rpc_world *world, struct rpc_world_event *event)
     }
 }
 
+/* A server that still wants to be polled at once makes its node spin. A poll that was asked for
+ * from inside takes one more. */
+static void poll_server(struct rpc_world_node *node)
+{
+    uint64_t now_ns = node->world->now_ns;
+
+    rpc_server_poll(node->server, now_ns);
+    if (rpc_server_next_ns(node->server) <= now_ns) {
+        rpc_server_poll(node->server, now_ns);
+    }
+    assert_true(rpc_server_next_ns(node->server) > now_ns);
+}
+
 static void follow(struct rpc_world_node *node)
 {
     struct rpc_world *world = node->world;
@@ -622,10 +635,10 @@ static void follow(struct rpc_world_node *node)
     }
     if (node->adopt_ns != 0 && world->now_ns >= node->adopt_ns) {
         engine_take(node);
-        rpc_server_poll(node->server, world->now_ns);
+        poll_server(node);
     }
     if (rpc_server_next_ns(node->server) <= world->now_ns || world->now_ns % 7 == 0) {
-        rpc_server_poll(node->server, world->now_ns);
+        poll_server(node);
     }
 }
 
