@@ -90,7 +90,7 @@ static int read_identity(const struct data_dir *dir, struct identity *ret_identi
     }
     free(data);
     if (result != 0) {
-        errmsg_prefix(err, "data directory %s: ", dir->path);
+        errmsg_prefix(err, "data directory %s", dir->path);
     }
     return result;
 }

@@ -77,9 +77,11 @@ enum disk_verdict disk_watch_step(struct disk_watch *watch, const struct disk_vi
         view->is_installing != watch->is_installing || watch->stuck_since_ns == 0) {
         *watch = (struct disk_watch){.stored_index = view->stored_index,
                                      .is_installing = view->is_installing,
+                                     .was_full = view->is_full,
                                      .stuck_since_ns = has_work ? view->now_ns : 0};
         return DISK_FINE;
     }
+    watch->was_full = watch->was_full || view->is_full;
     if (view->now_ns - watch->stuck_since_ns < DISK_PATIENCE_NS) {
         return DISK_FINE;
     }

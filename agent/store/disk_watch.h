@@ -42,6 +42,7 @@ struct disk_view {
     uint64_t stored_index; /* on the disk */
     bool is_installing;    /* a received snapshot is being written */
     bool has_failed_write;
+    bool is_full;        /* too little space for a segment */
     enum disk_test test; /* state of the test that DISK_ASK asked for */
     uint64_t test_duration_ns;
 };

@@ -76,7 +76,8 @@ static bool check_crc(char *text, size_t n_bytes)
     char *line = strstr(text, "\ncrc32c ");
     char expected[2 * 4 + 1];
 
-    if (line == NULL || (size_t)(line + 1 - text) + sizeof "crc32c 00000000\n" - 1 != n_bytes) {
+    if (line == NULL || (size_t)(line + 1 - text) + sizeof "crc32c 00000000\n" - 1 != n_bytes ||
+        text[n_bytes - 1] != '\n') {
         return false;
     }
     line++;

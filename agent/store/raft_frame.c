@@ -320,7 +320,7 @@ static enum frame_outcome decode_head(struct bytes_reader *reader, struct frame_
     uint8_t major = bytes_read_u8(reader);
     *ret_minor = bytes_read_u8(reader);
     *head = (struct frame_head){.kind = bytes_read_u8(reader)};
-    bytes_read_u8(reader); /* reserved */
+    uint8_t reserved = bytes_read_u8(reader);
     uint16_t head_bytes = bytes_read_u16(reader);
 
     if (reader->failed || magic != FRAME_MAGIC) {
@@ -336,7 +336,9 @@ static enum frame_outcome decode_head(struct bytes_reader *reader, struct frame_
     head->to_incarnation = bytes_read_u64(reader);
     head->epoch = bytes_read_u64(reader);
     head->sequence = bytes_read_u64(reader);
-    if (reader->failed || head->from == 0 || head_bytes < FRAME_HEAD_BYTES) {
+    bool is_ours = *ret_minor <= FRAME_MINOR;
+    if (reader->failed || head->from == 0 || head_bytes < FRAME_HEAD_BYTES ||
+        (is_ours && (head_bytes != FRAME_HEAD_BYTES || reserved != 0))) {
         return FRAME_MALFORMED;
     }
     bytes_read_view(reader, (size_t)(head_bytes - FRAME_HEAD_BYTES)); /* of a later minor */

@@ -15,11 +15,14 @@ void snapshot_out_close(struct snapshot_out *out)
 bool snapshot_out_start(struct snapshot_out *out, const struct raft_install_snapshot *args,
                         uint64_t now_ns)
 {
+    bool has_arrived = out->done_ns != 0 && out->done_term == args->term &&
+                       out->done_index == args->last_index &&
+                       now_ns - out->done_ns < SNAPSHOT_REST_NS;
     bool is_repeat = out->blob != NULL && out->term == args->term &&
                      out->last_index == args->last_index &&
                      now_ns - out->progress_ns < SNAPSHOT_GIVE_UP_NS;
 
-    if (is_repeat) {
+    if (is_repeat || has_arrived) {
         return false;
     }
     struct snapshot_out fresh = {.term = args->term,
@@ -83,7 +86,11 @@ void snapshot_out_ack(struct snapshot_out *out, const struct frame_part_ack *ack
         }
     }
     if (out->n_acknowledged == out->n_parts) {
+        struct snapshot_out done = {
+            .done_term = out->term, .done_index = out->last_index, .done_ns = now_ns};
+
         snapshot_out_close(out);
+        *out = done;
     }
 }
 

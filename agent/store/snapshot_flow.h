@@ -17,6 +17,7 @@
 
 #define SNAPSHOT_WINDOW 8
 #define SNAPSHOT_RETRY_NS UINT64_C(500000000)    /* unacknowledged parts are sent again */
+#define SNAPSHOT_REST_NS UINT64_C(2000000000)    /* one that arrived is not sent again before */
 #define SNAPSHOT_GIVE_UP_NS UINT64_C(5000000000) /* no acknowledgement at all: forget it */
 
 /* The sending half; zeroed = idle. */
@@ -32,6 +33,9 @@ struct snapshot_out {
     uint32_t next_part;      /* to be sent */
     uint64_t progress_ns;    /* of the start or the newest acknowledgement */
     uint64_t sent_ns;
+    uint64_t done_term; /* of the newest that arrived whole, and when */
+    uint64_t done_index;
+    uint64_t done_ns;
 };
 
 void snapshot_out_close(struct snapshot_out *out);

@@ -438,6 +438,7 @@ static uint8_t judge_peer(struct store *store, const struct store_peer *peer)
 /* What a member says about this node, when it is bad news. */
 static void hear_standing(struct store *store, const struct frame *frame)
 {
+    static const struct cluster_id nobody;
     const struct frame_hello *hello = &frame->u.hello;
     bool is_ours =
         store->has_identity && memcmp(&frame->head.cluster_id, &store->identity.cluster_id,
@@ -458,6 +459,12 @@ static void hear_standing(struct store *store, const struct frame *frame)
                         "node %" PRIu64 " is a member of cluster %s with another data directory "
                         "than %s: this one is refused; remove the node and join under a new id",
                         store->identity.node_id, cluster, store->dir.path);
+    } else if (store->state == STORE_RUNNING && !is_ours && store_leader_id(store) == 0 &&
+               memcmp(&frame->head.cluster_id, &nobody, sizeof nobody) != 0) {
+        store_set_state(store, STORE_RUNNING, ERR_CONFIG,
+                        "no leader; node %" PRIu64 " belongs to cluster %s, data directory %s to "
+                        "another one",
+                        frame->head.from, cluster, store->dir.path);
     } else if (is_ours && hello->standing == FRAME_STANDING_REMOVED) {
         store_set_state(store, STORE_NEEDS_OPERATOR, ERR_DENIED,
                         "node %" PRIu64 " was removed from cluster %s; to come back it joins with "

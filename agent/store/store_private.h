@@ -46,7 +46,8 @@
 #define STORE_RETRY_MS_MAX 30000
 #define STORE_MEMBERS_NS UINT64_C(100000000)
 #define STORE_CHANGE_RETRY_NS UINT64_C(2000000000)
-#define STORE_STOP_NS UINT64_C(2000000000) /* for handing leadership over */
+#define STORE_STOP_NS UINT64_C(2000000000)   /* for handing leadership over */
+#define STORE_CLOSE_NS UINT64_C(10000000000) /* for closing raft */
 #define STORE_FAREWELL_NS UINT64_C(5000000000)
 #define STORE_SNAPSHOT_BYTES (8u << 20)  /* of entries: a snapshot before the threshold */
 #define STORE_TRAILING_BYTES (16u << 20) /* of entries kept behind it */
@@ -126,7 +127,8 @@ struct store {
     struct zmq_hub hub;
     struct raft_lane lane;
     bool is_stopping;
-    uint64_t stop_ns; /* when that began */
+    uint64_t stop_ns;  /* when that began */
+    uint64_t close_ns; /* when closing raft began */
     bool is_wake_due;
     uint64_t now_ns; /* of this turn */
 
@@ -167,6 +169,8 @@ struct store {
     uint64_t last_leader_id;
     uint64_t last_leader_ns;
     bool is_ready;
+    bool is_ready_asked; /* ready_barrier is under way */
+    uint64_t ready_retry_ns;
     struct raft_barrier ready_barrier;
     struct own_request ready;
     uint64_t log_bytes; /* applied since the newest snapshot */
@@ -214,6 +218,8 @@ void store_set_state(struct store *store, enum store_state state, int err, const
     __attribute__((format(printf, 4, 5)));
 /* The directory is READY: raise the epoch and open raft. */
 void store_open(struct store *store);
+/* How much is left on the disk, and what follows from it. */
+void store_look_at_space(struct store *store);
 /* Close raft; open it again afterwards, or finish the stop. */
 void store_close_raft(struct store *store, bool must_reopen);
 

@@ -7,6 +7,7 @@
 
 #include "agent/store/snapshot_blob.h"
 #include "agent/store/store_private.h"
+#include "common/base/plant.h"
 
 #define ELECTION_MS_DEFAULT 400
 #define HEARTBEAT_MS_DEFAULT 50
@@ -122,7 +123,9 @@ static void configure(struct store *store)
 {
     struct raft *raft = &store->raft;
 
-    raft_set_capacity_threshold(raft, 0); /* RN4: else a start on a full disk never heals */
+    if (!plant_is("rn4")) {
+        raft_set_capacity_threshold(raft, 0); /* RN4: else a start on a full disk never heals */
+    }
     raft_set_pre_vote(raft, true);
     raft_set_election_timeout(raft,
                               or_default(store->options.election_timeout_ms, ELECTION_MS_DEFAULT));
@@ -182,6 +185,7 @@ int store_raft_open(struct store *store, struct errmsg *err)
     }
     store->is_raft_open = true;
     configure(store);
+    store_look_at_space(store); /* before the first segment is made */
     code = raft_start(&store->raft);
     if (code != 0) {
         return errmsg_set(err, raft_wrap_error(code), "the log in %s cannot be read: %s",
@@ -241,6 +245,7 @@ static void on_ready(struct raft_barrier *request, int status)
     struct own_request *own = request->data;
     struct store *store = own->store;
 
+    store->is_ready_asked = false;
     if (status == 0 && store_is_leader(store) && raft_current_term(&store->raft) == own->term) {
         store->is_ready = true;
         log_event(LOG_LEVEL_INFO, "store_leader_ready", "term=%" PRIu64 " revision=%" PRIu64,
@@ -251,14 +256,19 @@ static void on_ready(struct raft_barrier *request, int status)
 
 /* A barrier of the own term: when it has passed, everything that was acknowledged before is applied
  * here, so checks and reads may begin (raft-022.md rule 12). */
-static void became_leader(struct store *store)
+static void ask_ready(struct store *store)
 {
-    store->counters.elections_won++;
-    store->is_ready = false;
+    if (store->is_ready || store->is_ready_asked || store->now_ns < store->ready_retry_ns) {
+        return;
+    }
     store->ready = (struct own_request){.store = store, .term = raft_current_term(&store->raft)};
     store->ready_barrier.data = &store->ready;
     int code = raft_barrier(&store->raft, &store->ready_barrier, on_ready);
-    if (code != 0 && code != RAFT_NOTLEADER) {
+    if (code == 0) {
+        store->is_ready_asked = true;
+    } else if (code == RAFT_NOTLEADER || code == RAFT_NOSPACE) {
+        store->ready_retry_ns = store->now_ns + STORE_MEMBERS_NS;
+    } else {
         store_fail_stop(store, STORE_EXIT_RESTART, raft_strerror(code));
     }
 }
@@ -277,18 +287,22 @@ static void leadership_turn(struct store *store)
         log_event(LOG_LEVEL_INFO, "store_leader", "leader=%" PRIu64 " term=%" PRIu64, leader_id,
                   term);
     }
+    if (leader_id != 0 && store->state == STORE_RUNNING && store->init_command == NULL) {
+        store_set_state(store, STORE_RUNNING, 0, "%s", ""); /* what it waited for has come */
+    }
     if (is_new || leader_id != store->last_leader_id) {
         store->status_ns = 0; /* publish at the end of the turn */
     }
     store->last_raft_state = state;
     store->last_term = term;
     store->last_leader_id = leader_id;
-    if (is_new && state == RAFT_LEADER) {
-        became_leader(store);
-    } else if (is_new) {
+    if (is_new) {
         store->is_ready = false;
+        store->counters.elections_won += state == RAFT_LEADER ? 1 : 0;
     }
-    if (state != RAFT_LEADER) {
+    if (state == RAFT_LEADER) {
+        ask_ready(store);
+    } else {
         store_drop_queue(store);
     }
 }

@@ -190,8 +190,10 @@ void store_close_raft(struct store *store, bool must_reopen)
         return;
     }
     store->is_raft_closing = true;
+    store->close_ns = store->now_ns;
     store->is_raft_started = false;
     store->is_ready = false;
+    store->is_ready_asked = false;
     store->change_id = 0;
     if (store->has_held_snapshot) {
         raft_wrap_drop(&store->held_snapshot);
@@ -220,11 +222,16 @@ static void begin_stop(struct store *store)
 
 /* --- the clock --- */
 
-static void look_at_space(struct store *store)
+/* Short of space, what raft_uv retries is the making of a segment, which is sound; a failed write
+ * is seen by the tracer before any retry. */
+static void set_disk_retry(struct store *store)
 {
-    if (store->now_ns - store->free_checked_ns < NS_PER_SECOND) {
-        return;
-    }
+    raft_uv_set_disk_retry(&store->wrap.io,
+                           store->is_disk_full ? DISK_RETRY_MS_LOW : DISK_RETRY_MS);
+}
+
+void store_look_at_space(struct store *store)
+{
     store->free_checked_ns = store->now_ns;
     if (data_dir_free_bytes(&store->dir, &store->free_bytes) != 0) {
         return;
@@ -236,11 +243,9 @@ static void look_at_space(struct store *store)
                   (unsigned long long)store->free_bytes, is_full ? "refused" : "accepted");
         store->is_disk_full = is_full;
         store->status_ns = 0;
-        if (store->is_raft_open && !store->is_raft_closing) {
-            /* Short of space, what raft_uv retries is the making of a segment, which is sound; a
-             * failed write is seen by the tracer before any retry. */
-            raft_uv_set_disk_retry(&store->wrap.io, is_full ? DISK_RETRY_MS_LOW : DISK_RETRY_MS);
-        }
+    }
+    if (store->is_raft_open && !store->is_raft_closing) {
+        set_disk_retry(store);
     }
 }
 
@@ -302,6 +307,7 @@ static void watch_disk(struct store *store)
     view.stored_index = store->raft.last_stored;
     view.is_installing = store->raft.snapshot.installing;
     view.has_failed_write = store->wrap.has_failed_write;
+    view.is_full = store->is_disk_full;
     view.test = disk_tester_result(store->tester, &view.test_duration_ns, NULL);
     enum disk_verdict verdict = disk_watch_step(&store->watch, &view, &why);
     bool is_slow = verdict == DISK_SLOW;
@@ -322,13 +328,21 @@ static void on_tick(uv_timer_t *timer)
     if (store->options.watchdog_loop != NULL) {
         watchdog_beat(store->options.watchdog_loop);
     }
+    if (store->is_raft_closing) {
+        if (store->now_ns - store->close_ns >= STORE_CLOSE_NS) {
+            store_fail_stop(store, STORE_EXIT_RESTART, "the log could not be closed within 10 s");
+        }
+        return;
+    }
     if (store->is_stopping) {
         if (store->now_ns - store->stop_ns >= STORE_STOP_NS) {
             store_close_raft(store, false); /* nobody took over */
         }
         return;
     }
-    look_at_space(store);
+    if (store->now_ns - store->free_checked_ns >= NS_PER_SECOND) {
+        store_look_at_space(store);
+    }
     watch_disk(store);
     store_peers_turn(store);
     store_members_turn(store);

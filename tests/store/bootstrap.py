@@ -37,6 +37,7 @@ def one_down(make):
     cluster.wait_voters(cluster.nodes)
     cluster.settle()
     print("a member that was down at init joined when it came")
+    cluster.close()
 
 
 def alone(make):

@@ -167,9 +167,11 @@ class Node:
         self.process = None
         return code
 
-    def stop(self):
+    def stop(self, codes=(0,)):
         self.send("quit")
-        return self.wait()
+        code = self.wait()
+        check(code in codes, "node %d ended with %d when it was told to stop" % (self.id, code))
+        return code
 
     def is_alive(self):
         return self.process is not None and self.process.poll() is None
@@ -282,6 +284,8 @@ class Cluster:
             shutil.rmtree(self.dir, ignore_errors=True)
 
     def logs(self):
+        if not os.path.exists(self.dir):
+            return
         for node in self.nodes.values():
             if os.path.exists(node.log):
                 print("--- node %d" % node.id)
