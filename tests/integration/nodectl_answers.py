@@ -30,7 +30,9 @@ def check(condition, what):
 class Run:
     def __init__(self, agent, *words, text="", env=None):
         command = [NODECTL, *words] + (["--socket", agent.path] if agent else [])
-        environment = {"PATH": os.environ["PATH"], **(env or {})}
+        # Nothing of the caller's NODECTL_*; a planted fault goes through.
+        kept = {name: os.environ[name] for name in ("PATH", "JURY_PLANT") if name in os.environ}
+        environment = {**kept, **(env or {})}
         self.words = " ".join(words)
         done = subprocess.run(command, input=text, env=environment, capture_output=True, text=True,
                               timeout=60, check=False)
