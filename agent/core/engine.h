@@ -111,8 +111,9 @@ struct vote_reply {
     struct vote_change change;
 };
 
-/* Filled by each step from empty. Bounds: probes thrice the slots, rows the catalog's rows (each at
- * most once), the others as declared. */
+/* One for all steps of an engine: it grows with the catalog. Filled by each step from empty.
+ * Bounds: probes thrice the slots, rows the catalog's rows (each at most once), the others as
+ * declared. */
 struct engine_actions {
     /* To all peers; each V the whole vector, whatever it holds. */
     uint16_t n_chunks; /* 0 = no vector now */

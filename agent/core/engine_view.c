@@ -134,6 +134,9 @@ static void view_reasons(struct backend_view *view)
             view->reasons[view->n_reasons++] = vote->reason;
         }
     }
+    if (view->reason == REASON_NONE && view->n_reasons > 0) {
+        view->reason = view->reasons[0]; /* asked for after the verdict */
+    }
 }
 
 /* --- one backend --- */

@@ -218,7 +218,10 @@ void votes_set_interval(struct votes *votes, uint64_t vote_interval_ns)
     for (uint32_t p = 0; p < N_PEERS; p++) {
         struct votes_peer *peer = &votes->peers[p];
 
-        for (uint32_t slot = 0; peer->cells != NULL && slot < votes->n_slots; slot++) {
+        if (peer->cells == NULL) {
+            continue;
+        }
+        for (uint32_t slot = 0; slot < votes->n_slots; slot++) {
             if (cell_phase(peer->cells[slot]) == PHASE_AGED) {
                 peer->cells[slot] = cell_of(cell_opinion(peer->cells[slot]), PHASE_FRESH,
                                             cell_at_ns(peer->cells[slot]));

@@ -20,6 +20,13 @@ void world_plan(struct world *world, uint64_t at_ns, const struct happening *hap
     *copy = *happening;
 }
 
+static void init_node(struct world *world, uint64_t id)
+{
+    world->nodes[id].id = id;
+    world->nodes[id].clock_offset_ns = WORLD_SECOND + prng_below(&world->prng, CLOCK_OFFSET_MAX_NS);
+    engine_actions_init(&world->nodes[id].actions);
+}
+
 void world_init(struct world *world, uint64_t seed, uint32_t n_nodes)
 {
     struct command command = {0};
@@ -30,10 +37,7 @@ void world_init(struct world *world, uint64_t seed, uint32_t n_nodes)
     heap_init(&world->queue);
     world->n_nodes = n_nodes;
     for (uint32_t id = 1; id <= n_nodes; id++) {
-        world->nodes[id].id = id;
-        world->nodes[id].clock_offset_ns =
-            WORLD_SECOND + prng_below(&world->prng, CLOCK_OFFSET_MAX_NS);
-        engine_actions_init(&world->nodes[id].actions);
+        init_node(world, id);
     }
     world->state = catalog_state_new();
     if (world->state == NULL) {
@@ -153,6 +157,38 @@ int world_commit(struct world *world, struct command *command, struct errmsg *er
     return 0;
 }
 
+uint64_t world_add_node(struct world *world, enum raft_role role)
+{
+    struct command command = {0};
+    uint64_t id = world->n_nodes + 1;
+
+    if (id > WORLD_NODES) {
+        return 0;
+    }
+    build_node(&command, id, role);
+    if (world_commit(world, &command, NULL) != 0) {
+        return 0;
+    }
+    init_node(world, id);
+    world->n_nodes++;
+    return id;
+}
+
+bool world_remove_node(struct world *world, uint64_t node_id)
+{
+    struct command command = {0};
+
+    build_delete_node(&command, node_id);
+    if (world_commit(world, &command, NULL) != 0) {
+        return false;
+    }
+    if (world->nodes[node_id].is_up) {
+        world_stop(world, node_id);
+    }
+    world->nodes[node_id].is_gone = true;
+    return true;
+}
+
 void world_freeze_store(struct world *world, uint64_t node_id, bool frozen)
 {
     struct world_node *node = &world->nodes[node_id];
@@ -259,7 +295,7 @@ void world_start(struct world *world, uint64_t node_id, bool with_kept, uint64_t
     struct engine_config config = {
         .node_id = node_id, .epoch = ++node->epoch, .seed = prng_next(&world->prng)};
 
-    assert(!node->is_up);
+    assert(!node->is_up && !node->is_gone);
     node->is_up = true;
     node->store_revision = 0;
     node->engine = engine_new(&config, world_local_ns(world, node));

@@ -53,6 +53,7 @@ struct world_link {
 struct world_node {
     uint64_t id;
     bool is_up;
+    bool is_gone; /* removed from the cluster: never started again */
     uint64_t epoch;
     uint64_t clock_offset_ns;
     struct engine *engine; /* NULL while down */
@@ -119,6 +120,12 @@ int world_commit(struct world *world, struct command *command, struct errmsg *er
 /* The store of this node gives out nothing new until it is thawed. */
 void world_freeze_store(struct world *world, uint64_t node_id, bool frozen);
 
+/* Start with the next epoch. with_kept: from what the stop wrote down; store_delay_ns: when its
+ * store gives out its catalog. */
+/* Members that come and go. Add: the next id, down; 0 when refused. Remove: it is stopped first,
+ * since its own store tells it to; false when refused. */
+uint64_t world_add_node(struct world *world, enum raft_role role);
+bool world_remove_node(struct world *world, uint64_t node_id);
 /* Start with the next epoch. with_kept: from what the stop wrote down; store_delay_ns: when its
  * store gives out its catalog. */
 void world_start(struct world *world, uint64_t node_id, bool with_kept, uint64_t store_delay_ns);

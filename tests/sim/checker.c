@@ -205,6 +205,51 @@ static void hear_change(struct checker *checker, struct witness *witness, uint64
 
 /* --- catalogs --- */
 
+/* Observers of its first catalog count at once, later ones from their first hello as observer, or
+ * 60 s after their commit. */
+static void follow_members(struct checker *checker, struct witness *witness, uint64_t self,
+                           bool is_first, uint64_t now_ns)
+{
+    for (uint64_t id = 1; id <= WORLD_NODES; id++) {
+        const struct catalog_node *node = catalog_node_find(witness->catalog, id);
+        bool observes =
+            node != NULL && (node->spec.role == ROLE_VOTER || node->spec.role == ROLE_STANDBY);
+
+        if (observes && !witness->observes[id]) {
+            witness->entered[id] = is_first || id == self;
+            witness->enters_ns[id] = now_ns + 60 * WORLD_SECOND;
+            checker->sometimes->node_added += !is_first;
+        } else if (!observes && witness->observes[id]) {
+            checker->sometimes->node_removed++;
+            witness->entered[id] = false;
+            memset(witness->told[id], 0, sizeof witness->told[id]);
+            witness->newest_epoch[id] = 0;
+            witness->newest_vector[id] = 0;
+        }
+        witness->observes[id] = observes;
+    }
+}
+
+static void enter_by_time(struct checker *checker, struct witness *witness, uint64_t now_ns)
+{
+    for (uint64_t id = 1; id <= WORLD_NODES; id++) {
+        if (witness->observes[id] && !witness->entered[id] && now_ns >= witness->enters_ns[id]) {
+            witness->entered[id] = true;
+            checker->sometimes->entered_by_time++;
+        }
+    }
+}
+
+static void hear_hello(struct checker *checker, struct witness *witness, uint64_t peer,
+                       const struct hello *hello)
+{
+    if (epoch_is_newest(checker, witness, peer, hello->epoch) && hello->is_observer &&
+        witness->observes[peer] && !witness->entered[peer]) {
+        witness->entered[peer] = true;
+        checker->sometimes->entered_by_hello++;
+    }
+}
+
 static bool has_row(const struct catalog *catalog, struct row_id id)
 {
     for (size_t i = 0; catalog != NULL && i < catalog_n_groups(catalog); i++) {
@@ -270,20 +315,22 @@ static void follow_row(struct checker *checker, struct witness *witness,
     row->target_slot = backend->target.slot;
 }
 
-static void hear_catalog(struct checker *checker, struct witness *witness,
+static void hear_catalog(struct checker *checker, struct witness *witness, uint64_t self,
                          const struct catalog *catalog, uint64_t now_ns)
 {
-    if (witness->catalog != NULL &&
-        catalog_revision(catalog) <= catalog_revision(witness->catalog)) {
+    bool is_first = witness->catalog == NULL;
+
+    if (!is_first && catalog_revision(catalog) <= catalog_revision(witness->catalog)) {
         return;
     }
-    if (witness->catalog != NULL) {
+    if (!is_first) {
         checker->sometimes->catalog_changed++;
         checker->sometimes->interval_changed +=
             catalog_settings(catalog)->vote_interval_ms !=
             catalog_settings(witness->catalog)->vote_interval_ms;
     }
     witness->catalog = catalog;
+    follow_members(checker, witness, self, is_first, now_ns);
     for (uint32_t slot = 0; slot < CHECK_SLOTS; slot++) {
         uint64_t birth = birth_at(checker, catalog_revision(catalog), slot);
 
@@ -319,15 +366,19 @@ static void before_step(void *user, struct world *world, struct world_node *node
 
     (void)world;
     if (event->kind == ENGINE_CATALOG) {
-        hear_catalog(checker, witness, event->u.catalog, event->now_ns);
+        hear_catalog(checker, witness, node->id, event->u.catalog, event->now_ns);
     }
     if (witness->catalog == NULL) {
         return; /* it knows nobody yet */
     }
     if (event->kind == ENGINE_PROBE_RESULT) {
         hear_result(checker, witness, event->u.result);
-    } else if (event->kind == ENGINE_HELLO) {
-        epoch_is_newest(checker, witness, event->peer, event->u.hello->epoch);
+    }
+    if (event->peer == 0 || catalog_node_find(witness->catalog, event->peer) == NULL) {
+        return; /* strangers are not heard */
+    }
+    if (event->kind == ENGINE_HELLO) {
+        hear_hello(checker, witness, event->peer, event->u.hello);
     } else if (event->kind == ENGINE_VOTE_CHUNK) {
         hear_chunk(checker, witness, event->peer, event->u.chunk, event->now_ns);
     } else if (event->kind == ENGINE_VOTE_CHANGE) {
@@ -372,14 +423,20 @@ static void count_told(struct checker *checker, struct witness *witness, uint32_
 static struct count count_votes(struct checker *checker, struct witness *witness,
                                 const struct world_node *node, uint32_t slot, uint64_t now_ns)
 {
-    struct count count = {.n = checker->world->n_nodes,
-                          .own = own_opinion(checker, witness, slot, now_ns)};
+    struct count count = {.own = own_opinion(checker, witness, slot, now_ns)};
 
     count.f = count.own == OPINION_FAIL;
     count.p = count.own == OPINION_PASS;
-    for (uint32_t peer = 1; peer <= checker->world->n_nodes; peer++) {
-        if (peer != node->id) {
+    for (uint32_t peer = 1; peer <= WORLD_NODES; peer++) {
+        count.n += witness->entered[peer];
+        if (peer == node->id) {
+            continue;
+        }
+        if (witness->entered[peer]) {
             count_told(checker, witness, slot, &witness->told[peer][slot], now_ns, &count);
+        } else {
+            checker->sometimes->voter_not_entered +=
+                witness->told[peer][slot].opinion != OPINION_NONE;
         }
     }
     return count;
@@ -578,6 +635,7 @@ static void after_step(void *user, struct world *world, struct world_node *node,
     if (witness->catalog == NULL) {
         return;
     }
+    enter_by_time(checker, witness, event->now_ns);
     for (size_t i = 0; i < catalog_n_groups(witness->catalog); i++) {
         const struct catalog_group *group = catalog_group_at(witness->catalog, i);
 
@@ -630,6 +688,9 @@ void checker_check_truth(struct checker *checker)
     for (uint32_t id = 1; id <= world->n_nodes && !checker->failed; id++) {
         const struct witness *witness = &checker->nodes[id];
 
+        if (world->nodes[id].is_gone) {
+            continue;
+        }
         if (witness->catalog != catalog) {
             fail(checker, &world->nodes[id], "I-18: it has not got the newest catalog");
             return;

@@ -51,6 +51,11 @@
     X(catalog_changed)     \
     X(check_was_changed)   \
     X(interval_changed)    \
+    X(node_added)          \
+    X(node_removed)        \
+    X(entered_by_hello)    \
+    X(entered_by_time)     \
+    X(voter_not_entered)   \
     X(backend_purged)      \
     X(fail_open)           \
     X(group_closed)        \
@@ -103,6 +108,9 @@ struct witness {
     struct told told[WORLD_NODES + 1][CHECK_SLOTS];
     uint64_t newest_epoch[WORLD_NODES + 1];
     uint64_t newest_vector[WORLD_NODES + 1]; /* its sequence, in that epoch */
+    bool observes[WORLD_NODES + 1];          /* by its catalog */
+    bool entered[WORLD_NODES + 1];           /* in n */
+    uint64_t enters_ns[WORLD_NODES + 1];
     struct judged rows[CHECK_ROWS];
     struct kept_row kept[CHECK_ROWS]; /* at its last stop */
     bool has_kept;                    /* it was started with them */

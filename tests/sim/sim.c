@@ -18,7 +18,7 @@
 #define N_BACKENDS 4 /* a group, at most */
 #define SETTLE_NS (10 * WORLD_SECOND)
 /* Fewer seeds than this need not show everything. */
-#define SEEDS_THAT_SHOW_ALL 200
+#define SEEDS_THAT_SHOW_ALL 1000
 
 struct sim {
     uint64_t seed;
@@ -28,7 +28,8 @@ struct sim {
     struct checker checker;
     struct sometimes *sometimes;
     char groups[N_GROUPS][8];
-    uint64_t story_ns; /* length of the stormy part */
+    uint64_t story_ns;                       /* length of the stormy part */
+    uint64_t not_before_ns[WORLD_NODES + 1]; /* a node whose machine is not there yet */
 };
 
 static uint64_t below(struct sim *sim, uint64_t n)
@@ -114,6 +115,7 @@ static void put_new_group(struct sim *sim, const char *name)
     uint64_t n = 1 + below(sim, N_BACKENDS);
 
     build_group(&group, name, "");
+    free(group.backends);
     group.backends = calloc(N_BACKENDS, sizeof *group.backends);
     if (group.backends == NULL) {
         abort();
@@ -347,10 +349,37 @@ static void start_node(struct sim *sim, uint64_t id)
     world_start(&sim->world, id, with_kept, below(sim, 2 * WORLD_SECOND));
 }
 
+/* Each id is used once in a cluster's life; a node that is added may be started late, or fail to.
+ */
+static void change_members(struct sim *sim)
+{
+    uint64_t id = 1 + below(sim, sim->world.n_nodes);
+
+    if (below(sim, 2) == 0) {
+        id = world_add_node(&sim->world, below(sim, 2) == 0 ? ROLE_VOTER : ROLE_STANDBY);
+        tell(sim, "add node", id, 0);
+        if (id != 0) {
+            sim->world.nodes[id].store_is_frozen = false;
+            if (below(sim, 2) == 0) {
+                start_node(sim, id);
+            } else {
+                sim->not_before_ns[id] = sim->world.now_ns + below(sim, 120 * WORLD_SECOND);
+            }
+        }
+        return;
+    }
+    if (!sim->world.nodes[id].is_gone) {
+        tell(sim, "remove node", id, world_remove_node(&sim->world, id));
+    }
+}
+
 static void stop_or_start(struct sim *sim)
 {
     uint64_t id = 1 + below(sim, sim->world.n_nodes);
 
+    if (sim->world.nodes[id].is_gone || sim->world.now_ns < sim->not_before_ns[id]) {
+        return;
+    }
     if (!sim->world.nodes[id].is_up) {
         start_node(sim, id);
         return;
@@ -406,8 +435,10 @@ static void something_happens(struct sim *sim)
         purge(sim);
         break;
     default:
-        if (below(sim, 4) == 0) {
+        if (below(sim, 3) == 0) {
             change_interval(sim);
+        } else {
+            change_members(sim);
         }
         break;
     }
@@ -435,6 +466,20 @@ static void set_network(struct sim *sim, bool is_calm)
     sim->world.store_delay_max_ns = is_calm ? 0 : below(sim, 5 * WORLD_SECOND);
 }
 
+/* Half of the nodes see some backend otherwise from the start: votes can be tied in `initial`. */
+static void disagree(struct sim *sim)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        struct endpoint at = random_backend(sim);
+        struct world_backend *backend = world_backend(&sim->world, &at);
+
+        for (uint32_t id = 2; id <= WORLD_NODES; id += 2) {
+            backend->truth[id] =
+                (struct truth){.reason = REASON_CONNECT_FAILED, .response_ns = WORLD_MS};
+        }
+    }
+}
+
 static void begin(struct sim *sim)
 {
     prng_init(&sim->prng, sim->seed * UINT64_C(0x9e3779b97f4a7c15) + 1);
@@ -450,12 +495,15 @@ static void begin(struct sim *sim)
             put_new_group(sim, sim->groups[i]);
         }
     }
+    if (below(sim, 3) == 0) {
+        disagree(sim);
+    }
     for (uint32_t id = 1; id <= sim->world.n_nodes; id++) {
         if (below(sim, 10) != 0) {
             start_node(sim, id);
         }
     }
-    sim->story_ns = (20 + below(sim, 40)) * WORLD_SECOND;
+    sim->story_ns = (20 + below(sim, below(sim, 4) == 0 ? 150 : 40)) * WORLD_SECOND;
 }
 
 static void storm(struct sim *sim)
@@ -472,7 +520,7 @@ static void calm(struct sim *sim)
     set_network(sim, true);
     for (uint32_t id = 1; id <= sim->world.n_nodes; id++) {
         world_freeze_store(&sim->world, id, false);
-        if (!sim->world.nodes[id].is_up) {
+        if (!sim->world.nodes[id].is_up && !sim->world.nodes[id].is_gone) {
             start_node(sim, id);
         }
     }
