@@ -7,6 +7,7 @@
 #include "common/base/err.h"
 #include "common/base/hash.h"
 #include "common/base/limits.h"
+#include "common/base/plant.h"
 #include "common/base/units.h"
 
 #define ADDED_WINDOW_NS (UINT64_C(1000) * NS_PER_MS)
@@ -157,6 +158,9 @@ void probe_schedule_end(struct probe_schedule *schedule, struct target_id id, ui
         end_ns = target->start_ns;
     }
     target->in_flight = false;
+    if (plant_is("interval-from-start")) {
+        end_ns = target->start_ns;
+    }
     timers_set(&schedule->timers, id.slot,
                target->is_fixed && target->interval_ns > 0 ? next_beat_ns(target, end_ns)
                                                            : end_ns + target->interval_ns);

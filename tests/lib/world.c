@@ -230,7 +230,8 @@ static void plan_wake(struct world *world, struct world_node *node, enum happeni
     struct happening happening = {
         .kind = (uint8_t)kind, .node_id = node->id, .epoch = node->epoch, .token = ++*token};
 
-    world_plan(world, world_time(node, local_ns), &happening);
+    uint64_t at_ns = world_time(node, local_ns); /* what is late is due now */
+    world_plan(world, at_ns < world->now_ns ? world->now_ns : at_ns, &happening);
 }
 
 static void follow_probes(struct world *world, struct world_node *node)

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/sim/witness.h"
+
 static void fail(struct checker *checker, const struct world_node *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -24,370 +26,6 @@ static void fail(struct checker *checker, const struct world_node *node, const c
     va_end(arguments);
 }
 
-static struct witness *witness_of(struct checker *checker, const struct world_node *node)
-{
-    struct witness *witness = &checker->nodes[node->id];
-
-    if (witness->epoch != node->epoch) { /* started again: votes and streaks were in memory */
-        struct witness fresh = {.epoch = node->epoch, .has_kept = witness->has_kept};
-
-        memcpy(fresh.kept, witness->kept, sizeof fresh.kept);
-        *witness = fresh;
-    }
-    return witness;
-}
-
-static uint64_t interval_ns(const struct witness *witness)
-{
-    return catalog_settings(witness->catalog)->vote_interval_ms * WORLD_MS;
-}
-
-static const struct health_check *check_at(const struct witness *witness, uint32_t slot)
-{
-    return catalog_target_at(witness->catalog, slot)->check;
-}
-
-static uint64_t cycles_ns(const struct witness *witness, uint32_t slot, uint64_t n)
-{
-    const struct health_check *check = check_at(witness, slot);
-
-    return n * (check->timeout_ms + (uint64_t)check->interval_ms) * WORLD_MS;
-}
-
-/* --- own opinion --- */
-
-/* An opinion does not outlive 3 x (T + I) without a conclusive probe. */
-static uint8_t own_opinion(struct checker *checker, struct witness *witness, uint32_t slot,
-                           uint64_t now_ns)
-{
-    struct own *own = &witness->own[slot];
-
-    if (own->opinion != OPINION_NONE && now_ns > own->conclusive_ns + cycles_ns(witness, slot, 3)) {
-        *own = (struct own){.conclusive_ns = own->conclusive_ns};
-        checker->sometimes->opinion_went_stale++;
-    }
-    return own->opinion;
-}
-
-static void hear_result(struct checker *checker, struct witness *witness,
-                        const struct probe_result *result)
-{
-    uint32_t slot = result->id.slot;
-
-    if (slot >= CHECK_SLOTS || witness->births[slot] != result->id.birth) {
-        checker->sometimes->result_of_another++;
-        return;
-    }
-    const struct health_check *check = check_at(witness, slot);
-    struct own *own = &witness->own[slot];
-    own_opinion(checker, witness, slot, result->end_ns);
-    if (result->probe_class == PROBE_PASS) {
-        own->passes++;
-        own->fails = 0;
-        own->conclusive_ns = result->end_ns;
-    } else if (result->probe_class == PROBE_FAIL) {
-        own->fails++;
-        own->passes = 0;
-        own->conclusive_ns = result->end_ns;
-    } else {
-        checker->sometimes->result_inconclusive++;
-    }
-    if (own->passes >= check->healthy_threshold) {
-        own->opinion = OPINION_PASS;
-    } else if (own->fails >= check->unhealthy_threshold) {
-        own->opinion = OPINION_FAIL;
-    }
-}
-
-/* --- votes of others --- */
-
-/* The target that a slot meant at a revision. */
-static uint64_t birth_at(const struct checker *checker, uint64_t revision, uint32_t slot)
-{
-    const struct catalog *catalog =
-        revision < WORLD_REVISIONS ? checker->world->history[revision] : NULL;
-    const struct catalog_target *target = catalog == NULL || slot >= catalog_n_slots(catalog)
-                                              ? NULL
-                                              : catalog_target_at(catalog, slot);
-
-    return target == NULL ? 0 : target->id.birth;
-}
-
-static void hear_opinion(struct checker *checker, struct told *told, uint64_t epoch,
-                         uint64_t sequence, uint8_t opinion, uint64_t now_ns, uint64_t fresh_ns)
-{
-    if (epoch < told->epoch || (epoch == told->epoch && sequence <= told->sequence)) {
-        if (epoch == told->epoch && sequence == told->sequence) {
-            checker->sometimes->message_repeated++;
-        } else {
-            checker->sometimes->message_overtaken++;
-        }
-        return;
-    }
-    told->epoch = epoch;
-    told->sequence = sequence;
-    if (opinion != OPINION_NONE) {
-        told->opinion = opinion;
-        told->heard_ns = now_ns;
-        told->withdrawn = false;
-    } else if (told->opinion != OPINION_NONE && !told->withdrawn &&
-               now_ns - told->heard_ns <= fresh_ns) {
-        told->withdrawn = true;
-        told->withdrawn_ns = now_ns;
-        checker->sometimes->vote_withdrawn++;
-    }
-}
-
-/* Only messages of the newest start of a peer are taken. */
-static bool epoch_is_newest(struct checker *checker, struct witness *witness, uint64_t peer,
-                            uint64_t epoch)
-{
-    if (epoch < witness->newest_epoch[peer]) {
-        checker->sometimes->message_old_epoch++;
-        return false;
-    }
-    if (epoch > witness->newest_epoch[peer]) {
-        witness->newest_epoch[peer] = epoch;
-        witness->newest_vector[peer] = 0;
-    }
-    return true;
-}
-
-static void hear_chunk(struct checker *checker, struct witness *witness, uint64_t peer,
-                       const struct vote_chunk *chunk, uint64_t now_ns)
-{
-    uint64_t here = catalog_revision(witness->catalog);
-
-    if (!epoch_is_newest(checker, witness, peer, chunk->epoch)) {
-        return;
-    }
-    if (chunk->sequence <= witness->newest_vector[peer]) {
-        checker->sometimes->message_repeated += chunk->sequence == witness->newest_vector[peer];
-        checker->sometimes->vector_overtaken += chunk->sequence < witness->newest_vector[peer];
-        return;
-    }
-    witness->newest_vector[peer] = chunk->sequence;
-    checker->sometimes->sender_behind += chunk->revision < here;
-    checker->sometimes->sender_ahead += chunk->revision > here;
-    for (uint32_t slot = 0; slot < CHECK_SLOTS; slot++) {
-        uint64_t theirs = birth_at(checker, chunk->revision, slot);
-        uint8_t opinion = chunk->opinions[slot / 4] >> (slot % 4 * 2) & 3;
-
-        if (witness->births[slot] == 0) {
-            continue;
-        }
-        if (theirs != witness->births[slot]) {
-            checker->sometimes->slot_of_another += theirs != 0;
-            /* Its sender does not have the target (any more): nothing is said of it, but if it was
-             * freed there, `none` is what it says. */
-            if (theirs != 0 || chunk->revision < witness->births[slot]) {
-                continue;
-            }
-        }
-        hear_opinion(checker, &witness->told[peer][slot], chunk->epoch, chunk->sequence, opinion,
-                     now_ns, 3 * interval_ns(witness));
-    }
-}
-
-static void hear_change(struct checker *checker, struct witness *witness, uint64_t peer,
-                        const struct vote_change *change, uint64_t now_ns)
-{
-    uint32_t slot = change->target.slot;
-
-    if (!epoch_is_newest(checker, witness, peer, change->epoch) || slot >= CHECK_SLOTS ||
-        witness->births[slot] != change->target.birth ||
-        change->sequence <= witness->newest_vector[peer]) {
-        return;
-    }
-    hear_opinion(checker, &witness->told[peer][slot], change->epoch, change->sequence,
-                 change->opinion, now_ns, 3 * interval_ns(witness));
-}
-
-/* --- catalogs --- */
-
-/* Observers of its first catalog count at once, later ones from their first hello as observer, or
- * 60 s after their commit. */
-static void follow_members(struct checker *checker, struct witness *witness, uint64_t self,
-                           bool is_first, uint64_t now_ns)
-{
-    for (uint64_t id = 1; id <= WORLD_NODES; id++) {
-        const struct catalog_node *node = catalog_node_find(witness->catalog, id);
-        bool observes =
-            node != NULL && (node->spec.role == ROLE_VOTER || node->spec.role == ROLE_STANDBY);
-
-        if (observes && !witness->observes[id]) {
-            witness->entered[id] = is_first || id == self;
-            witness->enters_ns[id] = now_ns + 60 * WORLD_SECOND;
-            checker->sometimes->node_added += !is_first;
-        } else if (!observes && witness->observes[id]) {
-            checker->sometimes->node_removed++;
-            witness->entered[id] = false;
-            memset(witness->told[id], 0, sizeof witness->told[id]);
-            witness->newest_epoch[id] = 0;
-            witness->newest_vector[id] = 0;
-        }
-        witness->observes[id] = observes;
-    }
-}
-
-static void enter_by_time(struct checker *checker, struct witness *witness, uint64_t now_ns)
-{
-    for (uint64_t id = 1; id <= WORLD_NODES; id++) {
-        if (witness->observes[id] && !witness->entered[id] && now_ns >= witness->enters_ns[id]) {
-            witness->entered[id] = true;
-            checker->sometimes->entered_by_time++;
-        }
-    }
-}
-
-static void hear_hello(struct checker *checker, struct witness *witness, uint64_t peer,
-                       const struct hello *hello)
-{
-    if (epoch_is_newest(checker, witness, peer, hello->epoch) && hello->is_observer &&
-        witness->observes[peer] && !witness->entered[peer]) {
-        witness->entered[peer] = true;
-        checker->sometimes->entered_by_hello++;
-    }
-}
-
-static bool has_row(const struct catalog *catalog, struct row_id id)
-{
-    for (size_t i = 0; catalog != NULL && i < catalog_n_groups(catalog); i++) {
-        const struct catalog_group *group = catalog_group_at(catalog, i);
-
-        for (uint32_t j = 0; j < group->n_backends; j++) {
-            if (group->backends[j].row.row == id.row && group->backends[j].row.birth == id.birth) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static void begin_row(struct checker *checker, struct witness *witness,
-                      const struct catalog_backend *backend, uint64_t now_ns)
-{
-    struct judged *row = &witness->rows[backend->row.row];
-    const struct kept_row *kept = &witness->kept[backend->row.row];
-    struct hash128 definition =
-        catalog_target_at(witness->catalog, backend->target.slot)->definition_hash;
-
-    if (row->birth == 0 && witness->has_kept && kept->birth == backend->row.birth &&
-        memcmp(&kept->definition, &definition, sizeof definition) == 0) {
-        row->state = kept->state;
-        row->held_kept = true;
-        checker->sometimes->held_kept++;
-        return;
-    }
-    row->state = HEALTH_INITIAL;
-    row->initial_ns = now_ns;
-}
-
-static void follow_row(struct checker *checker, struct witness *witness,
-                       const struct catalog_backend *backend, uint64_t now_ns)
-{
-    assert(backend->row.row < CHECK_ROWS);
-    struct judged *row = &witness->rows[backend->row.row];
-    bool is_other =
-        row->target_birth != backend->target.birth || row->target_slot != backend->target.slot;
-
-    if (row->birth != backend->row.birth) {
-        *row = (struct judged){0};
-    }
-    if (backend->target.slot == CATALOG_NO_SLOT) {
-        row->state =
-            backend->spec.admin_state == ADMIN_MAINTENANCE ? HEALTH_UNUSED : HEALTH_UNAVAILABLE;
-        row->gray = row->held_check_changed = row->held_kept = false;
-    } else if (row->state == HEALTH_NONE || row->state == HEALTH_UNUSED) {
-        begin_row(checker, witness, backend, now_ns);
-    } else if (row->state == HEALTH_UNAVAILABLE) {
-        row->state = HEALTH_HEALTHY;
-        row->held_check_changed = true;
-    } else if (is_other && row->state == HEALTH_INITIAL) {
-        row->initial_ns = now_ns;
-    } else if (is_other) {
-        row->held_check_changed = true;
-        row->gray = false;
-        checker->sometimes->held_check_changed++;
-    }
-    row->birth = backend->row.birth;
-    row->target_birth = backend->target.birth;
-    row->target_slot = backend->target.slot;
-}
-
-static void hear_catalog(struct checker *checker, struct witness *witness, uint64_t self,
-                         const struct catalog *catalog, uint64_t now_ns)
-{
-    bool is_first = witness->catalog == NULL;
-
-    if (!is_first && catalog_revision(catalog) <= catalog_revision(witness->catalog)) {
-        return;
-    }
-    if (!is_first) {
-        checker->sometimes->catalog_changed++;
-        checker->sometimes->interval_changed +=
-            catalog_settings(catalog)->vote_interval_ms !=
-            catalog_settings(witness->catalog)->vote_interval_ms;
-    }
-    witness->catalog = catalog;
-    follow_members(checker, witness, self, is_first, now_ns);
-    for (uint32_t slot = 0; slot < CHECK_SLOTS; slot++) {
-        uint64_t birth = birth_at(checker, catalog_revision(catalog), slot);
-
-        if (birth != witness->births[slot]) {
-            witness->births[slot] = birth;
-            witness->own[slot] = (struct own){0};
-            for (uint32_t peer = 0; peer <= WORLD_NODES; peer++) {
-                witness->told[peer][slot] = (struct told){0};
-            }
-        }
-    }
-    for (uint32_t r = 0; r < CHECK_ROWS; r++) {
-        struct row_id id = {.row = r, .birth = witness->rows[r].birth};
-
-        if (id.birth != 0 && !has_row(catalog, id)) {
-            witness->rows[r] = (struct judged){0};
-        }
-    }
-    for (size_t i = 0; i < catalog_n_groups(catalog); i++) {
-        const struct catalog_group *group = catalog_group_at(catalog, i);
-
-        for (uint32_t j = 0; j < group->n_backends; j++) {
-            follow_row(checker, witness, &group->backends[j], now_ns);
-        }
-    }
-}
-
-static void before_step(void *user, struct world *world, struct world_node *node,
-                        const struct engine_event *event)
-{
-    struct checker *checker = user;
-    struct witness *witness = witness_of(checker, node);
-
-    (void)world;
-    if (event->kind == ENGINE_CATALOG) {
-        hear_catalog(checker, witness, node->id, event->u.catalog, event->now_ns);
-    }
-    if (witness->catalog == NULL) {
-        return; /* it knows nobody yet */
-    }
-    if (event->kind == ENGINE_PROBE_RESULT) {
-        hear_result(checker, witness, event->u.result);
-    }
-    if (event->peer == 0 || catalog_node_find(witness->catalog, event->peer) == NULL) {
-        return; /* strangers are not heard */
-    }
-    if (event->kind == ENGINE_HELLO) {
-        hear_hello(checker, witness, event->peer, event->u.hello);
-    } else if (event->kind == ENGINE_VOTE_CHUNK) {
-        hear_chunk(checker, witness, event->peer, event->u.chunk, event->now_ns);
-    } else if (event->kind == ENGINE_VOTE_CHANGE) {
-        hear_change(checker, witness, event->peer, event->u.change, event->now_ns);
-    }
-}
-
-/* --- judging --- */
-
 struct count {
     unsigned n, f, p, lost_f, lost_p;
     uint8_t own;
@@ -396,9 +34,10 @@ struct count {
 static void count_told(struct checker *checker, struct witness *witness, uint32_t slot,
                        struct told *told, uint64_t now_ns, struct count *count)
 {
-    uint64_t fresh_ns = 3 * interval_ns(witness);
+    uint64_t fresh_ns = 3 * witness_interval_ns(witness);
     uint64_t memory_ns =
-        cycles_ns(witness, slot, check_at(witness, slot)->unhealthy_threshold) + fresh_ns;
+        witness_cycles_ns(witness, slot, witness_check_at(witness, slot)->unhealthy_threshold) +
+        fresh_ns;
     bool fails = told->opinion == OPINION_FAIL;
 
     if (told->opinion == OPINION_NONE) {
@@ -423,7 +62,7 @@ static void count_told(struct checker *checker, struct witness *witness, uint32_
 static struct count count_votes(struct checker *checker, struct witness *witness,
                                 const struct world_node *node, uint32_t slot, uint64_t now_ns)
 {
-    struct count count = {.own = own_opinion(checker, witness, slot, now_ns)};
+    struct count count = {.own = witness_own_opinion(checker, witness, slot, now_ns)};
 
     count.f = count.own == OPINION_FAIL;
     count.p = count.own == OPINION_PASS;
@@ -501,11 +140,11 @@ static void judge_row(struct checker *checker, struct witness *witness,
                       const struct verdict_rule *rule, struct judged *row, const struct count *v,
                       uint64_t now_ns)
 {
-    const struct health_check *check = check_at(witness, row->target_slot);
+    const struct health_check *check = witness_check_at(witness, row->target_slot);
     uint64_t window_ns = (check->timeout_ms * (uint64_t)check->unhealthy_threshold +
                           check->interval_ms * (uint64_t)(check->unhealthy_threshold - 1)) *
                              WORLD_MS +
-                         3 * interval_ns(witness);
+                         3 * witness_interval_ns(witness);
     char followed = follow_rule(checker, rule, v);
 
     if (followed != '-') {
@@ -593,8 +232,9 @@ static void check_sent(struct checker *checker, struct witness *witness,
 
     for (uint32_t slot = 0; actions->n_chunks > 0 && slot < CHECK_SLOTS; slot++) {
         uint8_t said = actions->chunks[0].opinions[slot / 4] >> (slot % 4 * 2) & 3;
-        uint8_t known =
-            witness->births[slot] == 0 ? OPINION_NONE : own_opinion(checker, witness, slot, now_ns);
+        uint8_t known = witness->births[slot] == 0
+                            ? OPINION_NONE
+                            : witness_own_opinion(checker, witness, slot, now_ns);
 
         if (said != known) {
             fail(checker, node, "I-7: it votes %s on slot %u, its results give %s",
@@ -603,7 +243,7 @@ static void check_sent(struct checker *checker, struct witness *witness,
     }
     for (uint16_t i = 0; i < actions->n_changes; i++) {
         uint32_t slot = actions->changes[i].target.slot;
-        uint8_t known = own_opinion(checker, witness, slot, now_ns);
+        uint8_t known = witness_own_opinion(checker, witness, slot, now_ns);
 
         if (actions->changes[i].opinion != known) {
             fail(checker, node, "I-7: it tells %s of slot %u, its results give %s",
@@ -635,7 +275,7 @@ static void after_step(void *user, struct world *world, struct world_node *node,
     if (witness->catalog == NULL) {
         return;
     }
-    enter_by_time(checker, witness, event->now_ns);
+    witness_enter_by_time(checker, witness, event->now_ns);
     for (size_t i = 0; i < catalog_n_groups(witness->catalog); i++) {
         const struct catalog_group *group = catalog_group_at(witness->catalog, i);
 
@@ -653,7 +293,7 @@ void checker_init(struct checker *checker, struct world *world, struct sometimes
     checker->world = world;
     checker->sometimes = sometimes;
     world->hooks =
-        (struct world_hooks){.user = checker, .before = before_step, .after = after_step};
+        (struct world_hooks){.user = checker, .before = witness_hear, .after = after_step};
 }
 
 void checker_note_stop(struct checker *checker, uint64_t node_id)

@@ -1,0 +1,94 @@
+/* The inside of the vote table. Private to agent/core/votes*.c. */
+#ifndef JURY_CORE_VOTES_STATE_H
+#define JURY_CORE_VOTES_STATE_H
+
+#include "agent/core/votes.h"
+
+#define VOTES_PEERS LIMIT_NODES
+#define VOTES_DETAILS_PER_BLOCK 256
+#define VOTES_DETAIL_BLOCKS (LIMIT_TARGETS / VOTES_DETAILS_PER_BLOCK)
+#define VOTE_INTERVALS 3 /* a vote counts for 3 V */
+#define VOTES_NEVER UINT64_MAX
+
+/* One vote in one word: when it was heard << 4, its phase << 2, its opinion. At the planned size
+ * there are eight million of them. Zero = nothing is held. */
+typedef uint64_t cell; /* an integer with fields, not a struct with a hidden type */
+
+enum cell_phase {
+    PHASE_FRESH = 0,     /* counts until 3 V after it was heard */
+    PHASE_WITHDRAWN = 1, /* turned to `none` at that time: remembered from then on */
+    PHASE_AGED = 2       /* as FRESH, and that it stopped counting has been told */
+};
+
+struct vote_detail {
+    uint64_t sequence; /* of the change message, in the peer's epoch; 0 = none */
+    uint64_t heard_ns;
+    int64_t since_ns;
+    uint32_t response_us;
+    uint32_t streak;
+    uint16_t http_status;
+    uint8_t reason;
+    uint8_t opinion;
+};
+
+struct votes_slot {
+    uint64_t birth; /* 0 = free */
+    uint64_t memory_ns;
+    uint8_t check_type;
+};
+
+struct votes_peer {
+    uint64_t epoch;
+    uint64_t chunk_sequence[LIMIT_VOTE_CHUNKS];
+    uint64_t chunk_due_ns[LIMIT_VOTE_CHUNKS]; /* when a cell of the chunk changes by age */
+    cell *cells;                              /* by slot; NULL before the first vote */
+    struct vote_detail *details[VOTES_DETAIL_BLOCKS];
+    struct votes_peer_look look;
+    uint32_t differing_chunks; /* bits: the last chunk there was refused for its digest */
+    uint64_t plant_base_ns;
+};
+
+struct votes {
+    struct votes_peer peers[VOTES_PEERS];
+    struct votes_slot *slots;
+    uint32_t n_slots;
+    uint64_t vote_interval_ns;
+    uint64_t next_ns; /* least chunk_due_ns */
+};
+
+static inline cell cell_of(enum opinion opinion, enum cell_phase phase, uint64_t at_ns)
+{
+    return at_ns << 4 | (uint64_t)phase << 2 | (uint64_t)opinion;
+}
+
+static inline enum opinion cell_opinion(cell c)
+{
+    return (enum opinion)(c & 3);
+}
+
+static inline enum cell_phase cell_phase(cell c)
+{
+    return (enum cell_phase)(c >> 2 & 3);
+}
+
+static inline uint64_t cell_at_ns(cell c)
+{
+    return c >> 4;
+}
+
+static inline uint64_t votes_expiry_ns(const struct votes *votes)
+{
+    return VOTE_INTERVALS * votes->vote_interval_ns;
+}
+
+/* How a cell stands at a moment. */
+enum vote_hold votes_hold_of(const struct votes *votes, const struct votes_slot *slot, cell c,
+                             uint64_t now_ns);
+/* The next moment at which votes_hold_of answers otherwise and that has not been told yet. */
+uint64_t votes_due_of(const struct votes *votes, const struct votes_slot *slot, cell c);
+/* Set next_ns again, after a chunk_due_ns changed. */
+void votes_find_next(struct votes *votes);
+/* NULL: nothing was said of the slot. */
+struct vote_detail *votes_find_detail(const struct votes_peer *peer, uint32_t slot);
+
+#endif
