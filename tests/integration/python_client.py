@@ -1,168 +1,71 @@
 #!/usr/bin/python3
 # twin: rpc-no-role-check FAILED: node 1: a viewer is refused a write
-"""Row 1.12 against three real agents: a client in Python, without any of our C code, makes a cluster,
-applies a group, reads verdicts of real backends on every node, sees roles at work, and keeps one
+"""Row 1.12 against three real agents: a client in Python, without any of our C code, applies a group,
+reads verdicts of real backends on every node, sees roles at work, reads its own writes, and keeps one
 request id while leaders are killed."""
-import argparse
 import os
-import shutil
-import signal
-import socket
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-import jury_client  # noqa: E402
+import cluster as lib  # noqa: E402
+from cluster import Cluster, KeyPair, check, tcp_group, wait_until  # noqa: E402
 from jury_client import CallError, Client  # noqa: E402
 
-NODES = (1, 2, 3)
 KILLS = 5
 
 
-def check(condition, sentence):
-    if not condition:
-        raise AssertionError(sentence)
+def saw(condition, sentence):
+    check(condition, sentence)
     print("ok:", sentence, flush=True)
 
 
-def wait_until(what, condition, seconds=30):
-    deadline = time.monotonic() + seconds
-    last = None
-    while time.monotonic() < deadline:
-        try:
-            last = condition()
-            if last:
-                return last
-        except CallError as error:
-            last = error
-        time.sleep(0.05)
-    raise AssertionError(f"{what}: not within {seconds} s; last: {last}")
+def client_of(agents, key, timeout=10.0):
+    """Over the network, to these nodes in turn."""
+    return Client([(f"tcp://{agent.address}:{agent.mesh_port}", agent.key) for agent in agents],
+                  key=key, timeout=timeout)
 
 
-def free_ports(n):
-    sockets = [socket.socket() for _ in range(n)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+def add_people(cluster):
+    """Keys of an operator and a viewer, put in by the administrator over the network."""
+    people = {role: KeyPair() for role in ("operator", "viewer")}
+    with client_of(cluster.agents.values(), cluster.admin) as client:
+        client.call("ConfigService/Apply", {"documents": [
+            {"key": {"name": "the-" + role, "publicKey": key.public, "role": "ROLE_" + role.upper()}}
+            for role, key in people.items()]})
+    return people
 
 
-class Backend:
-    """Accepts TCP connections on an address of 127/8 until it is stopped."""
-
-    def __init__(self, address):
-        self.address = address
-        self.socket = socket.create_server((address, 0))
-        self.port = self.socket.getsockname()[1]
-        threading.Thread(target=self.run, daemon=True).start()
-
-    def run(self):
-        try:
-            while True:
-                self.socket.accept()[0].close()
-        except OSError:
-            pass
-
-    def stop(self):
-        self.socket.shutdown(socket.SHUT_RDWR)
-        self.socket.close()
-
-
-class Cluster:
-    def __init__(self, binaries):
-        self.binary = os.path.join(binaries, "jury-agent")
-        self.folder = tempfile.mkdtemp(prefix="jury-python-client-")
-        self.keys = {node: jury_client.make_key(self.path(f"node{node}.key")) for node in NODES}
-        self.people = {name: jury_client.make_key() for name in ("admin", "operator", "viewer")}
-        ports = free_ports(2 * len(NODES))
-        self.mesh = dict(zip(NODES, ports[:3]))
-        self.raft = dict(zip(NODES, ports[3:]))
-        self.processes = {}
-        for node in NODES:
-            os.makedirs(self.path(f"data{node}"))
-            os.makedirs(self.path(f"run{node}"))
-            self.start(node)
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def start(self, node):
-        command = [self.binary, "--data-dir", self.path(f"data{node}"),
-                   "--run-dir", self.path(f"run{node}"), "--key-file", self.path(f"node{node}.key"),
-                   "--mesh-listen", f"127.0.0.1:{self.mesh[node]}",
-                   "--raft-listen", f"127.0.0.1:{self.raft[node]}"]
-        for other in NODES:
-            if other != node:
-                command += ["--trust", f"{other}={self.keys[other].public}"]
-        with open(self.path(f"log{node}"), "ab") as log:
-            self.processes[node] = subprocess.Popen(command, stdout=log, stderr=log)
-
-    def kill(self, node):
-        self.processes[node].send_signal(signal.SIGKILL)
-        self.processes[node].wait()
-
-    def stop(self, failed):
-        for process in self.processes.values():
-            process.kill()
-            process.wait()
-        if failed:
-            for node in NODES:
-                with open(self.path(f"log{node}"), encoding="utf-8", errors="replace") as log:
-                    print(f"--- node {node} ---\n" + "".join(log.readlines()[-40:]))
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def client(self, person="admin", nodes=NODES, timeout=10.0):
-        return Client([(f"tcp://127.0.0.1:{self.mesh[node]}", self.keys[node]) for node in nodes],
-                      key=self.people[person], timeout=timeout)
-
-    def local(self, node):
-        return Client(["ipc://" + self.path(f"run{node}/agent.sock")])
-
-    def init(self):
-        members = [{"nodeId": node, "role": "RAFT_ROLE_VOTER", "publicKey": self.keys[node].public,
-                    "endpoints": [{"host": "127.0.0.1", "meshPort": self.mesh[node],
-                                   "raftPort": self.raft[node]}]} for node in NODES]
-        keys = [{"name": name, "publicKey": key.public, "role": "ROLE_" + name.upper()}
-                for name, key in self.people.items()]
-        with self.local(1) as local:
-            wait_until("node 1 answers", lambda: local.call("NodeService/GetVersion"))
-            return local.call("ClusterService/InitCluster",
-                              {"members": members, "keys": keys,
-                               "settings": {"allowedCidrs": ["127.0.0.0/8"],
-                                            "voteInterval": "0.2s"}}, timeout=30)
-
-
-def fast_group(client, name, backends):
-    """All votes count; failures and recoveries show within about a second."""
-    group = client.group(name, "nlb", [f"{one.address}:{one.port}" for one in backends])
-    group.check.interval.nanos = group.check.timeout.nanos = 200000000
-    group.verdict.down.kind = group.verdict.down.KIND_MAJORITY
-    return group
-
-
-def verdicts_follow(cluster, client, backends):
-    client.apply(fast_group(client, "web", backends))
+def verdicts_follow(cluster, viewer_key):
+    backends = [cluster.backend(name) for name in ("b1", "b2")]
+    with client_of(cluster.agents.values(), cluster.admin) as client:
+        client.call("ConfigService/Apply", {"documents": [
+            tcp_group("web", backends, interval="0.2s", timeout="0.2s")]})
     words = {f"web {one.address}:{one.port}": "HEALTHY" for one in backends}
-    for node in NODES:
-        with cluster.client("viewer", [node]) as viewer:
-            wait_until(f"node {node} finds both healthy", lambda: viewer.verdicts("web") == words)
-    check(True, "every node has both backends healthy")
+    viewers = {node: client_of([agent], viewer_key) for node, agent in cluster.agents.items()}
+    for node, viewer in viewers.items():
+        wait_until(f"node {node} finds both healthy", 20,
+                   lambda viewer=viewer: viewer.verdicts("web") == words)
+    saw(True, "every node has both backends healthy")
     backends[1].stop()
     words[f"web {backends[1].address}:{backends[1].port}"] = "UNHEALTHY"
-    for node in NODES:
-        with cluster.client("viewer", [node]) as viewer:
-            wait_until(f"node {node} finds one unhealthy", lambda: viewer.verdicts("web") == words)
-            why = viewer.call("VerdictService/Why", {"backend": {
-                "group": "web", "address": backends[1].address, "port": backends[1].port}})
-            check(len(why.votes) == 3 and all(
-                vote.HasField("detail") and vote.detail.reason == viewer.pb.types.
-                PROBE_REASON_CONNECT_FAILED for vote in why.votes),
-                f"node {node} says why, with the reason of each of the three votes")
+    request = {"backend": {"group": "web", "address": backends[1].address,
+                           "port": backends[1].port}}
+
+    def failed_everywhere(viewer):
+        why = viewer.call("VerdictService/Why", request)
+        failed = viewer.pb.types.PROBE_REASON_CONNECT_FAILED
+        return len(why.votes) == 3 and all(vote.HasField("detail") and vote.detail.reason == failed
+                                           for vote in why.votes)
+    for node, viewer in viewers.items():
+        wait_until(f"node {node} finds one unhealthy", 20,
+                   lambda viewer=viewer: viewer.verdicts("web") == words)
+        wait_until(f"node {node} has the reason of each vote", 20,
+                   lambda viewer=viewer: failed_everywhere(viewer))
+        saw(True, f"node {node} says unhealthy and why, with the reason of each of the three votes")
+        viewer.close()
+    return backends[0]
 
 
 def refused(client, method, request):
@@ -174,85 +77,70 @@ def refused(client, method, request):
     return None
 
 
-def roles_hold(cluster, backend):
+def roles_hold(cluster, people, backend):
     drain = {"backend": {"group": "web", "address": backend.address, "port": backend.port}}
     deletion = {"documents": [{"deletion": {"kind": "OBJECT_KIND_GROUP", "name": "web"}}]}
-    for node in NODES:
-        with cluster.client("viewer", [node]) as viewer:
-            check(refused(viewer, "BackendService/DrainBackend", drain) == "NOT_ALLOWED",
-                  f"node {node}: a viewer is refused a write")
-            check(refused(viewer, "GroupService/ListGroups", {}) is None,
-                  f"node {node}: a viewer may read")
-        with cluster.client("operator", [node]) as operator:
-            check(refused(operator, "ConfigService/Apply", deletion) == "NOT_ALLOWED",
-                  f"node {node}: an operator is refused an apply")
-            check(refused(operator, "BackendService/DrainBackend", drain) is None and
-                  refused(operator, "BackendService/ReadyBackend", drain) is None,
-                  f"node {node}: an operator may drain and take back")
+    for node, agent in cluster.agents.items():
+        with client_of([agent], people["viewer"]) as viewer:
+            saw(refused(viewer, "BackendService/DrainBackend", drain) == "NOT_ALLOWED",
+                f"node {node}: a viewer is refused a write")
+            saw(refused(viewer, "GroupService/ListGroups", {}) is None,
+                f"node {node}: a viewer may read")
+        with client_of([agent], people["operator"]) as operator:
+            saw(refused(operator, "ConfigService/Apply", deletion) == "NOT_ALLOWED",
+                f"node {node}: an operator is refused an apply")
+            saw(refused(operator, "BackendService/DrainBackend", drain) is None and
+                refused(operator, "BackendService/ReadyBackend", drain) is None,
+                f"node {node}: an operator may drain and take back")
 
 
-def reads_own_writes(cluster, client):
-    with cluster.client(nodes=[3]) as third:
+def reads_own_writes(cluster):
+    with client_of([cluster.agents[2]], cluster.admin) as one, \
+            client_of([cluster.agents[3]], cluster.admin) as other:
         for number in range(20):
-            answer = client.apply(client.group(f"own{number:02}", "nlb", ["127.0.0.9:80"]))
-            third.revision = answer.revision
-            third.call("GroupService/GetGroup", {"name": f"own{number:02}"})
-    check(True, "20 writes are read at once on another node")
+            answer = one.apply(one.group(f"own{number:02}", "nlb", ["127.0.0.9:80"]))
+            other.revision = answer.revision
+            other.call("GroupService/GetGroup", {"name": f"own{number:02}"})
+    saw(True, "20 writes are read at once on another node")
 
 
-def kept_through_kills(cluster, client):
-    for number in range(KILLS):
-        leader = wait_until("a leader", lambda: client.call(
-            "ClusterService/GetStatus").store.leader_id)
-        others = [node for node in NODES if node != leader]
-        request_id = os.urandom(16)
+def keep_through_kill(cluster, number):
+    leader = cluster.leader()
+    others = [agent for agent in cluster.agents.values() if agent is not leader]
+    request_id, answers = os.urandom(16), []
+
+    def write(client):
         group = client.group(f"kept{number}", "nlb", ["127.0.0.9:80"])
-        answers = []
+        return client.apply(group, request_id=request_id)
 
-        def write():
-            with cluster.client(nodes=others, timeout=20) as survivor:
-                answers.append(survivor.apply(group, request_id=request_id))
-        writer = threading.Thread(target=write)
-        writer.start()
-        time.sleep(0.001 * number)  # before, in and after the commit
-        cluster.kill(leader)
-        writer.join()
-        check(answers, f"write {number} was answered although its leader, node {leader}, was killed")
-        with cluster.client(nodes=others, timeout=20) as survivor:
-            again = survivor.apply(group, request_id=request_id)
-            found = survivor.call("GroupService/GetGroup", {"name": f"kept{number}"})
-        check(again == answers[0] and found.changed_revision == answers[0].revision,
-              f"asked again it has the same answer: revision {again.revision}")
-        cluster.start(leader)
-        wait_until(f"node {leader} is back", lambda: cluster.client(nodes=[leader]).call(
-            "GroupService/GetGroup", {"name": f"kept{number}"}))
-
-
-def run(cluster, backends):
-    answer = cluster.init()
-    check(len(answer.cluster_id) == 32 and answer.revision == 1, "the cluster is made")
-    with cluster.client() as client:
-        wait_until("all nodes take part", lambda: client.call(
-            "ClusterService/GetStatus").health == client.pb.cluster.CLUSTER_HEALTH_HEALTHY)
-        verdicts_follow(cluster, client, backends)
-        roles_hold(cluster, backends[0])
-        reads_own_writes(cluster, client)
-        kept_through_kills(cluster, client)
+    def first():
+        with client_of(others, cluster.admin, timeout=20) as client:
+            answers.append(write(client))
+    writer = threading.Thread(target=first)
+    writer.start()
+    time.sleep(0.002 * number)  # before, in and after the commit: each is as good
+    leader.kill()
+    writer.join()
+    saw(answers, f"write {number} is answered although its leader, {leader.name}, was killed")
+    with client_of(others, cluster.admin, timeout=20) as client:
+        again = write(client)
+        found = client.call("GroupService/GetGroup", {"name": f"kept{number}"})
+    saw(again == answers[0] and found.changed_revision == again.revision,
+        f"asked again it has the same answer: revision {again.revision}")
+    leader.start()
+    wait_until(f"{leader.name} is back", 30,
+               lambda: leader.call("NodeService/CheckReady").is_ready)
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--bin", required=True)
-    cluster = Cluster(parser.parse_args().bin)
-    failed = True
-    try:
-        run(cluster, [Backend("127.0.0.11"), Backend("127.0.0.12")])
-        failed = False
-    except (AssertionError, CallError) as error:
-        print("FAILED:", error)
-    finally:
-        cluster.stop(failed)
-    return 1 if failed else 0
+def test(options):
+    with Cluster(options) as cluster:
+        cluster.make(vote_interval="0.2s")
+        people = add_people(cluster)
+        backend = verdicts_follow(cluster, people["viewer"])
+        roles_hold(cluster, people, backend)
+        reads_own_writes(cluster)
+        for number in range(KILLS):
+            keep_through_kill(cluster, number)
 
 
-sys.exit(main())
+lib.run(test)
