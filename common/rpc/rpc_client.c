@@ -245,8 +245,11 @@ static int end_to_err(const struct attempt *attempt, const char *address, enum l
     case LINK_REFUSED:
         return errmsg_set(attempt->err, ERR_UNREACHABLE, "no agent answers at %s", address);
     case LINK_NO_HANDSHAKE:
-        return errmsg_set(attempt->err, ERR_UNREACHABLE,
-                          "something listens at %s, but it does not answer as an agent", address);
+        /* A stopped process still has its connections taken by the kernel. */
+        return errmsg_set(attempt->err, ERR_TIMEOUT,
+                          "something listens at %s, but it said nothing in time: the agent hangs, "
+                          "or it is none",
+                          address);
     case LINK_DENIED:
         return errmsg_set(attempt->err, ERR_UNAUTHENTICATED,
                           "the agent at %s refused the connection: it does not know this key, or "

@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -433,6 +435,32 @@ static void the_unix_socket_needs_no_key_and_says_what_is_wrong_with_it(void **s
     rmdir(folder);
 }
 
+/* What an agent under SIGSTOP looks like. */
+static void a_listener_that_says_nothing_is_a_deadline_that_passed(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/jury-rpc-XXXXXX";
+    struct agent agent = {.is_local = true};
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    assert_non_null(mkdtemp(folder));
+    snprintf(at.sun_path, sizeof at.sun_path, "%s/agent.sock", folder);
+    snprintf(agent.address, sizeof agent.address, "ipc://%s/agent.sock", folder);
+    assert_int_equal(bind(listener, (const struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(listener, 8), 0);
+    struct rpc_client *client = client_of(&agent, 1, 300, NULL);
+
+    struct outcome outcome = call(client, false);
+
+    assert_int_equal(outcome.rc, ERR_TIMEOUT);
+    assert_non_null(strstr(outcome.err.text, "it said nothing in time"));
+    rpc_client_free(client);
+    close(listener);
+    unlink(at.sun_path);
+    rmdir(folder);
+}
+
 static void endpoints_and_methods_that_cannot_work_are_refused_at_once(void **state)
 {
     (void)state;
@@ -466,6 +494,7 @@ int main(void)
         cmocka_unit_test(what_nodes_say_counts_more_than_that_others_are_away),
         cmocka_unit_test(each_way_of_having_no_answer_is_its_own_error),
         cmocka_unit_test(the_unix_socket_needs_no_key_and_says_what_is_wrong_with_it),
+        cmocka_unit_test(a_listener_that_says_nothing_is_a_deadline_that_passed),
         cmocka_unit_test(endpoints_and_methods_that_cannot_work_are_refused_at_once),
     };
 
