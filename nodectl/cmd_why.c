@@ -86,6 +86,9 @@ int cmd_why(struct ctl *ctl)
 {
     struct backend_ref ref;
 
+    /* The verdict is this node's own, so its own list of backends will do: without a leader people
+     * ask why more than ever. */
+    ctl->is_stale = true;
     if (strchr(ctl->args[0], '/') == NULL) {
         return why_group(ctl);
     }

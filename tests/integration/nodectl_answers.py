@@ -294,6 +294,7 @@ def backends_are_found_by_address_or_description():
         check(len(run.json(run.out)) == 2, "why of a group is an array")
         run = Run(agent, "why", "web/web-1", "-o", "json").expect(0)
         check(run.json(run.out).get("nodeId") == "1", "why of one backend is its message")
+        check(all(call[2].stale for call in agent.calls), "why asks for nothing that needs a leader")
     with agent_with(lambda *_: backends(addresses=("10.0.0.1", "10.0.0.1"))) as agent:
         Run(agent, "why", "web/10.0.0.1").expect(2, err="is more than one backend")
 
