@@ -102,13 +102,14 @@ class Process:
     def __init__(self, name, directory, command):
         self.name, self.command = name, command
         self.log = os.path.join(directory, name + ".log")
+        self.prefix = []  # put before the command, such as that of a network namespace
         self.process = None
 
     def start(self, env=None, prefix=()):
         check(not self.is_running(), "%s runs already" % self.name)
+        command = list(prefix) + self.prefix + self.command()
         with open(self.log, "ab") as out:
-            self.process = subprocess.Popen(list(prefix) + self.command(), stdin=subprocess.DEVNULL,
-                                            stdout=out, stderr=out,
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                                             env=dict(os.environ, **(env or {})))
         return self
 
@@ -166,7 +167,7 @@ class Agent(Process):
             os.chmod(path, 0o750)
         self.key = KeyPair(os.path.join(self.dir, "node.key"))
         self.address = cluster.address(node_id)
-        self.mesh_port, self.raft_port = free_port(self.address), free_port(self.address)
+        self.mesh_port, self.raft_port = cluster.ports(self.address)
         super().__init__("agent%d" % node_id, cluster.dir, self.command_line)
 
     def command_line(self):
@@ -234,8 +235,8 @@ class Shim(Process):
         super().__init__("shim%d" % agent.id, cluster.dir, self.command_line)
 
     def command_line(self):
-        return [os.path.join(self.bin, "jury-shim"), "--table-dir", self.agent.tables,
-                "--status-dir", self.agent.status_dir] + self.options
+        return [os.path.join(self.bin, "jury-shim"), "--tables", self.agent.tables,
+                "--status", self.agent.status_dir] + self.options
 
 
 class Backend:
@@ -320,6 +321,10 @@ class Cluster:
 
     def address(self, node_id):
         return "::1" if self.ipv6 else "%s.%d" % (self.net, node_id)
+
+    def ports(self, address):
+        """For the mesh and for Raft."""
+        return free_port(address), free_port(address)
 
     def __enter__(self):
         return self
