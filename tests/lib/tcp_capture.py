@@ -2,8 +2,8 @@
 """Prints each TCP segment that an interface sees, a JSON line each.
 
 usage: tcp_capture.py INTERFACE    (as root; ends when its standard input does)
-The first line is {"ready": true}; then {"src", "sport", "dst", "dport", "flags", "payload"}, flags
-being letters of FSRPAU in this order.
+The first line is {"ready": true}; then {"time", "src", "sport", "dst", "dport", "flags", "payload"},
+time being the kernel's in seconds since 1970, flags being letters of FSRPAU in this order.
 """
 import json
 import os
@@ -13,6 +13,7 @@ import struct
 import sys
 
 ETH_P_ALL = 3
+SO_TIMESTAMPNS = 35
 
 
 def parse(frame):
@@ -40,6 +41,7 @@ def parse(frame):
 def main():
     sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+    sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     sock.bind((sys.argv[1], 0))
     print(json.dumps({"ready": True}), flush=True)
     while True:
@@ -47,9 +49,11 @@ def main():
         if sys.stdin in ready and not os.read(0, 4096):
             return
         if sock in ready:
-            line = parse(sock.recv(65536))
+            frame, notes, _, _ = sock.recvmsg(65536, 64)
+            line = parse(frame)
             if line:
-                print(json.dumps(line), flush=True)
+                seconds, nanoseconds = struct.unpack("qq", notes[0][2])
+                print(json.dumps({"time": seconds + nanoseconds / 1e9, **line}), flush=True)
 
 
 main()
