@@ -130,6 +130,14 @@ const struct handler *rpc_handler_find(const char *method);
 
 /* --- rpc_server.c: calls --- */
 
+void rpc_call_free(struct rpc_server *server, struct call *call);
+
+/* --- rpc_answer.c --- */
+
+/* Of a message that became no call. document_index: UINT32_MAX = none. */
+void rpc_send_refusal(struct rpc_server *server, const struct rpc_route *route,
+                      const struct request_id *request_id, int code, uint32_t document_index,
+                      const struct errmsg *message);
 /* Answer and free the call. */
 void rpc_call_refuse(struct rpc_server *server, struct call *call, int code,
                      const struct errmsg *message);

@@ -1,0 +1,170 @@
+/* Parts that several answers about the cluster and its nodes share. */
+#include "agent/rpc/handlers_part.h"
+
+#include <string.h>
+
+#include "agent/core/engine_view.h"
+#include "common/base/str.h"
+#include "common/wire/object.h"
+
+struct rpc_store part_store_of(const struct view *view)
+{
+    struct rpc_store store = {.leader_age_ns = RPC_NEVER_NS};
+
+    view->server->hooks.store(view->server->hooks.user, &store);
+    return store;
+}
+
+struct rpc_node part_node_of(const struct view *view)
+{
+    struct rpc_node node = {0};
+
+    view->server->hooks.node(view->server->hooks.user, &node);
+    return node;
+}
+
+char *part_hex(struct wire_arena *arena, const uint8_t *data, size_t n_bytes)
+{
+    char *text = wire_alloc(arena, 2 * n_bytes + 1);
+
+    if (text != NULL) {
+        str_hex(data, n_bytes, text);
+    }
+    return text;
+}
+
+/* Empty for an id that is all zero. */
+char *part_cluster_id_text(struct wire_arena *arena, const struct cluster_id *id)
+{
+    static const struct cluster_id none;
+
+    return memcmp(id, &none, sizeof none) == 0 ? wire_text(arena, "")
+                                               : part_hex(arena, id->bytes, sizeof id->bytes);
+}
+
+Google__Protobuf__Duration *part_age_new(struct wire_arena *arena, uint64_t age_ns)
+{
+    return age_ns == RPC_NEVER_NS ? NULL : wire_duration_new(arena, age_ns);
+}
+
+/* --- parts --- */
+
+Jury__V1__StoreStatus *part_store_new(const struct view *view, const struct rpc_store *store)
+{
+    Jury__V1__StoreStatus *message =
+        WIRE_NEW(view->arena, Jury__V1__StoreStatus, jury__v1__store_status);
+
+    if (message != NULL) {
+        message->state = (Jury__V1__StoreState)store->state;
+        message->message = wire_text(view->arena, store->message.text);
+        message->role = (Jury__V1__StoreRole)store->role;
+        message->term = store->term;
+        message->leader_id = store->leader_id;
+        message->applied_index = store->applied_index;
+        message->last_index = store->last_index;
+        message->leader_age = part_age_new(view->arena, store->leader_age_ns);
+        message->free_bytes = store->free_bytes;
+        message->is_disk_full = store->is_disk_full;
+        message->is_disk_slow = store->is_disk_slow;
+        message->fsync_max = wire_duration_new(view->arena, store->fsync_max_us * NS_PER_US);
+    }
+    return message;
+}
+
+size_t part_data_planes_new(const struct view *view, uint64_t published_generation,
+                            Jury__V1__DataPlaneStatus ***ret_planes)
+{
+    size_t n = 0;
+    struct rpc_data_plane plane = {0};
+    Jury__V1__DataPlaneStatus **planes =
+        wire_alloc_array(view->arena, LIMIT_DATA_PLANES, sizeof *planes);
+
+    while (planes != NULL && n < LIMIT_DATA_PLANES &&
+           view->server->hooks.data_plane(view->server->hooks.user, n, &plane)) {
+        Jury__V1__DataPlaneStatus *message =
+            WIRE_NEW(view->arena, Jury__V1__DataPlaneStatus, jury__v1__data_plane_status);
+
+        if (message == NULL) {
+            break;
+        }
+        message->pid = plane.pid;
+        message->is_alive = plane.is_alive;
+        message->age = part_age_new(view->arena, plane.age_ns);
+        message->adopted_generation = plane.adopted_generation;
+        message->published_generation = published_generation;
+        message->flows = plane.flows;
+        message->name = wire_text(view->arena, plane.name);
+        planes[n++] = message;
+        plane = (struct rpc_data_plane){0};
+    }
+    *ret_planes = planes;
+    return n;
+}
+
+/* Kinds of checks from the mask of a vote: bit 1 << enum check_type. */
+static void fill_suspect(const struct view *view, uint32_t mask, Jury__V1__MemberStatus *message)
+{
+    message->suspect = wire_alloc_array(view->arena, 32, sizeof *message->suspect);
+    for (unsigned type = 0; message->suspect != NULL && type < 32; type++) {
+        if ((mask >> type & 1) != 0) {
+            message->suspect[message->n_suspect++] = (Jury__V1__CheckType)type;
+        }
+    }
+}
+
+static Jury__V1__MemberStatus *member_new(const struct view *view, const struct catalog_node *node,
+                                          const struct peer_view *peer, uint64_t leader_id)
+{
+    struct rpc_peer mesh = {.age_ns = RPC_NEVER_NS, .raft_age_ns = RPC_NEVER_NS};
+    Jury__V1__MemberStatus *message =
+        WIRE_NEW(view->arena, Jury__V1__MemberStatus, jury__v1__member_status);
+
+    if (message == NULL) {
+        return NULL;
+    }
+    view->server->hooks.peer(view->server->hooks.user, node->spec.node_id, &mesh);
+    uint64_t fresh_ns = catalog_settings(view->catalog)->vote_interval_ms * 3 * NS_PER_MS;
+    message->node = wire_node_new(view->arena, &node->spec);
+    message->changed_revision = node->changed_revision;
+    message->is_leader = node->spec.node_id == leader_id;
+    message->raft_age = part_age_new(view->arena, mesh.raft_age_ns);
+    if (peer != NULL) {
+        message->is_self = peer->is_self;
+        message->is_heard = peer->is_self || peer->vector_age_ns <= fresh_ns;
+        message->age = part_age_new(view->arena, peer->vector_age_ns);
+        message->counts = peer->counts;
+        message->revision = peer->revision;
+        message->epoch = peer->epoch;
+        message->catalog_differs = peer->catalog_differs;
+        fill_suspect(view, peer->suspect_mask, message);
+    }
+    return message;
+}
+
+size_t part_members_new(const struct view *view, uint64_t leader_id,
+                        Jury__V1__MemberStatus ***ret_members)
+{
+    struct peer_view *peers = wire_alloc_array(view->arena, LIMIT_NODES, sizeof *peers);
+    Jury__V1__MemberStatus **members = wire_alloc_array(view->arena, LIMIT_NODES, sizeof *members);
+    size_t n_peers = 0, n = 0;
+
+    if (peers == NULL || members == NULL || view->catalog == NULL) {
+        *ret_members = members;
+        return 0;
+    }
+    if (view->engine != NULL) {
+        n_peers = engine_view_peers(view->engine, view->now_ns, peers);
+    }
+    for (size_t i = 0; i < catalog_n_nodes(view->catalog) && n < LIMIT_NODES; i++) {
+        const struct catalog_node *node = catalog_node_at(view->catalog, i);
+        const struct peer_view *peer = NULL;
+
+        for (size_t j = 0; j < n_peers; j++) {
+            peer = peers[j].node_id == node->spec.node_id ? &peers[j] : peer;
+        }
+        members[n] = member_new(view, node, peer, leader_id);
+        n += members[n] != NULL;
+    }
+    *ret_members = members;
+    return n;
+}

@@ -1,0 +1,22 @@
+/* Parts that several answers about the cluster and its nodes share. Private to agent/rpc. */
+#ifndef JURY_RPC_HANDLERS_PART_H
+#define JURY_RPC_HANDLERS_PART_H
+
+#include "agent/rpc/rpc_internal.h"
+#include "jury/v1/cluster.pb-c.h"
+
+struct rpc_store part_store_of(const struct view *view);
+struct rpc_node part_node_of(const struct view *view);
+char *part_hex(struct wire_arena *arena, const uint8_t *data, size_t n_bytes);
+/* Empty for an id that is all zero. */
+char *part_cluster_id_text(struct wire_arena *arena, const struct cluster_id *id);
+/* NULL for RPC_NEVER_NS. */
+Google__Protobuf__Duration *part_age_new(struct wire_arena *arena, uint64_t age_ns);
+Jury__V1__StoreStatus *part_store_new(const struct view *view, const struct rpc_store *store);
+/* Each returns the number of messages in the array. */
+size_t part_data_planes_new(const struct view *view, uint64_t published_generation,
+                            Jury__V1__DataPlaneStatus ***ret_planes);
+size_t part_members_new(const struct view *view, uint64_t leader_id,
+                        Jury__V1__MemberStatus ***ret_members);
+
+#endif
