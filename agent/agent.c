@@ -28,6 +28,13 @@ int agent_exit_code(int err)
     }
 }
 
+uint64_t agent_delay_ms(uint64_t until_ns)
+{
+    uint64_t now_ns = clock_monotonic_ns();
+
+    return until_ns > now_ns ? (until_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 1;
+}
+
 static void on_signal(uv_signal_t *handle, int signal_number)
 {
     struct agent *agent = handle->data;

@@ -116,11 +116,7 @@ static void set_engine_timer(struct agent *agent, uint64_t wake_ns)
         uv_timer_stop(&agent->engine_timer);
         return;
     }
-    uint64_t now_ns = clock_monotonic_ns();
-    uint64_t delay_ms = wake_ns > now_ns ? (wake_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
-
-    uv_update_time(&agent->loop);
-    uv_timer_start(&agent->engine_timer, agent_on_engine_timer, delay_ms, 0);
+    uv_timer_start(&agent->engine_timer, agent_on_engine_timer, agent_delay_ms(wake_ns), 0);
 }
 
 static void carry_out(struct agent *agent)

@@ -203,6 +203,11 @@ struct agent {
     struct rpc_server *rpc;
 };
 
+/* --- agent.c --- */
+/* For uv_timer_start: rounded up, and at least one millisecond. libuv of Debian 12 runs a timer
+ * that is set to "now" from its own callback again and again before it looks at any descriptor. */
+uint64_t agent_delay_ms(uint64_t until_ns);
+
 /* --- agent_store.c --- */
 int agent_store_open(struct agent *agent, struct errmsg *err);
 void agent_store_woken(void *agent);

@@ -329,10 +329,5 @@ void agent_rpc_poll(struct agent *agent)
         uv_timer_stop(&agent->rpc_timer);
         return;
     }
-    uint64_t now_ns = clock_monotonic_ns();
-    /* Never 0: libuv before 1.45 runs a timer that its own callback starts anew with 0 again and
-     * again, and looks at nothing else. */
-    uint64_t delay_ms = next_ns > now_ns ? (next_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 1;
-    uv_update_time(&agent->loop);
-    uv_timer_start(&agent->rpc_timer, agent_on_rpc_timer, delay_ms, 0);
+    uv_timer_start(&agent->rpc_timer, agent_on_rpc_timer, agent_delay_ms(next_ns), 0);
 }

@@ -112,7 +112,6 @@ static void on_layout_timer(uv_timer_t *timer)
 static void block_layouts(struct agent *agent, uint64_t delay_ms)
 {
     agent->layout.is_blocked = true;
-    uv_update_time(&agent->loop);
     uv_timer_start(&agent->layout.timer, on_layout_timer, delay_ms, 0);
 }
 
