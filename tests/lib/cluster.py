@@ -369,15 +369,16 @@ class Cluster:
             wait_until("%s answers on its unix socket" % agent.name, 20,
                        lambda agent=agent: agent.call("NodeService/GetVersion"))
 
+    def init_request(self, vote_interval="1s"):
+        """All agents as voters; backends of tests live in 127/8."""
+        return {"members": [agent.member() for agent in self.agents.values()],
+                "settings": {"vote_interval": vote_interval,
+                             "allowed_cidrs": ["127.0.0.0/8", "10.0.0.0/8", "fc00::/7", "::1/128"]},
+                "keys": [{"name": "admin", "public_key": self.admin.public, "role": "ROLE_ADMIN"}]}
+
     def init(self, by=1, vote_interval="1s"):
-        """Makes the cluster of all agents; backends of tests live in 127/8."""
-        request = {"members": [agent.member() for agent in self.agents.values()],
-                   "settings": {"vote_interval": vote_interval,
-                                "allowed_cidrs": ["127.0.0.0/8", "10.0.0.0/8", "fc00::/7",
-                                                  "::1/128"]},
-                   "keys": [{"name": "admin", "public_key": self.admin.public,
-                             "role": "ROLE_ADMIN"}]}
-        answer = self.agents[by].call("ClusterService/InitCluster", request, timeout=30)
+        answer = self.agents[by].call("ClusterService/InitCluster",
+                                      self.init_request(vote_interval), timeout=30)
         for agent in self.agents.values():
             wait_until("%s has the catalog" % agent.name, 30,
                        lambda agent=agent: agent.is_running() and agent.status().revision >= 1)

@@ -1,0 +1,103 @@
+#!/usr/bin/python3
+"""Who a node is: node id, cluster id, epoch and key belong together (row 1.6).
+
+A wiped node is refused under its old id, by itself and by the others, and changes nothing for them.
+An init that is killed in the middle goes on or begins again, and never makes two clusters.
+"""
+import os
+import random
+import shutil
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import jury_client  # noqa: E402
+from cluster import Cluster, check, run, tcp_group, wait_until  # noqa: E402
+
+STORE_FAILED = 4
+
+
+def wiped_node(cluster):
+    b1 = cluster.backend("b1")
+    cluster.apply([tcp_group("web", [b1])])
+    cluster.wait_verdicts("web", {b1: "healthy"})
+    wiped = next(a for a in cluster.agents.values() if a is not cluster.leader())
+    rest = [a for a in cluster.agents.values() if a is not wiped]
+    term = rest[0].status().store.term
+
+    wiped.stop()
+    shutil.rmtree(wiped.data_dir)
+    os.mkdir(wiped.data_dir)
+    wiped.start()
+    wait_until("%s says that it is refused under its old id" % wiped.name, 20,
+               lambda: "refused under this id" in wiped.status().store.message)
+    status = wiped.status()
+    print("the wiped node: \"%s\"" % status.store.message)
+    check(status.store.state == STORE_FAILED and status.revision == 0,
+          "the wiped node has a catalog")
+    for agent in rest:
+        wait_until("%s refuses the wiped node" % agent.name, 10,
+                   lambda agent=agent: agent.count(["raft_message_refused",
+                                                    "peer=%d" % wiped.id]) >= 1)
+
+    # It has no vote: with one more node away there is no majority, however long it asks.
+    rest[1].stop()
+    with rest[0].client() as client:
+        try:
+            client.call("ConfigService/Apply", {"documents": [tcp_group("late", [b1])]}, timeout=4,
+                        retry=False)
+            check(False, "a write went through with one of three nodes and a wiped one")
+        except jury_client.CallError as error:
+            print("a write with one node and a wiped one: %s" % error)
+            check(error.reason in ("NO_LEADER", "DEADLINE_PASSED"), "not NO_LEADER: %s" % error)
+    rest[1].start()
+    wait_until("a leader again", 20, lambda: rest[0].status().store.leader_id in
+               [agent.id for agent in rest])
+    cluster.apply([tcp_group("late", [b1])], by=rest[0].id)
+    check(wiped.status().revision == 0, "the wiped node got the catalog under its old id")
+    check(rest[0].status().store.term >= term, "the term went back")
+    cluster.wait_verdicts("web", {b1: "healthy"}, nodes=[agent.id for agent in rest])
+
+
+def killed_init(options, seed):
+    """The node that makes the cluster dies at some moment of it, the others at another."""
+    rng = random.Random(seed)
+    with Cluster(options) as cluster:
+        cluster.start()
+        first = cluster.agents[1]
+        request_id = bytes([seed & 255]) * 16
+        request = cluster.init_request()
+        delays = [rng.uniform(0, 0.25), rng.uniform(0, 0.5)]
+        with first.client() as client:
+            try:
+                client.call("ClusterService/InitCluster", request, request_id=request_id,
+                            timeout=delays[0] + 0.001, retry=False)
+            except jury_client.CallError:
+                pass
+        first.kill()
+        victim = cluster.agents[rng.choice([2, 3])]
+        time.sleep(delays[1])
+        victim.kill()
+        first.start()
+        victim.start()
+        for agent in (first, victim):
+            wait_until("%s answers" % agent.name, 20,
+                       lambda agent=agent: agent.call("NodeService/GetVersion"))
+        answer = first.call("ClusterService/InitCluster", request, request_id=request_id,
+                            timeout=30)
+        cluster.wait_ready()
+        ids = {agent.status().cluster_id for agent in cluster.agents.values()}
+        check(ids == {answer.cluster_id}, "after a killed init the cluster ids are %s" % ids)
+        print("init killed after %.0f ms, node %d after %.0f ms more: one cluster"
+              % (delays[0] * 1000, victim.id, delays[1] * 1000))
+
+
+def test(options):
+    with Cluster(options) as cluster:
+        cluster.make()
+        wiped_node(cluster)
+    for round_number in range(options.rounds):
+        killed_init(options, options.seed + round_number)
+
+
+run(test, rounds=4, seed=random.randrange(1000))
