@@ -262,6 +262,8 @@ static void decode_endpoints(struct bytes_reader *reader, struct node_endpoint e
 static enum frame_outcome decode_hello(struct bytes_reader *reader, struct frame_hello *hello)
 {
     hello->revision = bytes_read_u64(reader);
+    hello->state_hash.low = bytes_read_u64(reader);
+    hello->state_hash.high = bytes_read_u64(reader);
     hello->members_revision = bytes_read_u64(reader);
     hello->bound_incarnation = bytes_read_u64(reader);
     hello->standing = bytes_read_u8(reader);

@@ -15,6 +15,7 @@
 
 #include "agent/store/fsm.h"
 #include "common/base/err.h"
+#include "common/base/hash.h"
 #include "common/base/limits.h"
 #include "common/model/cluster.h"
 
@@ -83,6 +84,7 @@ enum frame_standing {
 /* Sent each second to every peer, and as the answer to the first sign of a new one. */
 struct frame_hello {
     uint64_t revision;          /* of the sender's state machine */
+    struct hash128 state_hash;  /* at that revision */
     uint64_t members_revision;  /* revision of the newest membership list the sender knows */
     uint64_t bound_incarnation; /* what the sender's Raft has bound to the receiver's id; 0 none */
     uint8_t standing;           /* enum frame_standing: of the receiver, for the sender */

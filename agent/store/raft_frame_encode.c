@@ -131,6 +131,8 @@ static void encode_part(struct bytes_writer *writer, const struct frame_part *pa
 static void encode_hello(struct bytes_writer *writer, const struct frame_hello *hello)
 {
     bytes_write_u64(writer, hello->revision);
+    bytes_write_u64(writer, hello->state_hash.low);
+    bytes_write_u64(writer, hello->state_hash.high);
     bytes_write_u64(writer, hello->members_revision);
     bytes_write_u64(writer, hello->bound_incarnation);
     bytes_write_u8(writer, hello->standing);

@@ -226,6 +226,7 @@ struct store_peer_status {
     X(snapshot_repeats, "repeated InstallSnapshot not sent")                                 \
     X(proposals, "commands given to Raft")                                                   \
     X(barriers, "barriers given to Raft")                                                    \
+    X(states_differ, "hellos with another state hash at the same revision (R-RAFT-6)")       \
     X(snapshots, "snapshots taken")                                                          \
     X(elections_won, "times this node became leader")
 

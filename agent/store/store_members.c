@@ -35,35 +35,59 @@ bool store_is_trusted(const struct store *store, uint64_t node_id)
     return false;
 }
 
-bool store_is_known(const struct store *store, uint64_t node_id)
+/* A server of Raft's stays known until Raft has let it go: it may be the leader that is just being
+ * removed. */
+bool store_is_known(struct store *store, uint64_t node_id)
 {
-    if (store_find_member(store, node_id) != NULL) {
+    if (store_find_member(store, node_id) != NULL || store_server(store, node_id) != NULL) {
         return true;
     }
     return store->wanted->n_nodes == 0 && store_is_trusted(store, node_id);
+}
+
+/* The list as the bytes of a frame: for the file, and to see whether it has changed. */
+static uint8_t *encode_members(const struct store *store, const struct store_members *members,
+                               uint64_t revision, size_t *ret_n_bytes)
+{
+    struct frame frame = {.head = {.kind = FRAME_ADMIT, .from = 1}};
+    uint8_t *data = NULL;
+
+    frame.u.admit = (struct frame_admit){
+        .node_id = store->has_identity ? store->identity.node_id : 1,
+        .revision = revision,
+        .members = (struct store_members *)(uintptr_t)members /* encoding does not write */};
+    return frame_encode(&frame, &data, ret_n_bytes) ? data : NULL;
 }
 
 /* Nothing of the log counts as committed before a leader says so, and no leader can be found
  * without addresses: so the newest list lies beside the log. */
 static void remember(struct store *store, const struct store_members *members, uint64_t revision)
 {
-    struct frame frame = {.head = {.kind = FRAME_ADMIT, .from = store->identity.node_id}};
     struct errmsg err = {{0}};
-    uint8_t *data = NULL;
     size_t n_bytes = 0;
 
     if (!store->has_identity || members->n_nodes == 0) {
         return;
     }
-    frame.u.admit = (struct frame_admit){
-        .node_id = store->identity.node_id,
-        .revision = revision,
-        .members = (struct store_members *)(uintptr_t)members /* encoding does not write */};
-    if (!frame_encode(&frame, &data, &n_bytes) ||
-        data_dir_write_members(&store->dir, data, n_bytes, &err) != 0) {
+    uint8_t *data = encode_members(store, members, revision, &n_bytes);
+    if (data == NULL || data_dir_write_members(&store->dir, data, n_bytes, &err) != 0) {
         log_event(LOG_LEVEL_WARNING, "store_members_file", "reason=\"%s\"", err.text);
     }
     free(data);
+}
+
+static bool is_same_list(const struct store *store, const struct store_members *a,
+                         const struct store_members *b)
+{
+    size_t n_a = 0, n_b = 0;
+    uint8_t *bytes_a = encode_members(store, a, 0, &n_a);
+    uint8_t *bytes_b = encode_members(store, b, 0, &n_b);
+    bool is_same =
+        bytes_a != NULL && bytes_b != NULL && n_a == n_b && memcmp(bytes_a, bytes_b, n_a) == 0;
+
+    free(bytes_a);
+    free(bytes_b);
+    return is_same;
 }
 
 static void dial_all(struct store *store, const struct store_members *members)
@@ -108,9 +132,7 @@ void store_members_changed(struct store *store)
         return;
     }
     fsm->members(fsm->user, now);
-    bool is_same =
-        now->n_nodes == store->wanted->n_nodes &&
-        memcmp(now->nodes, store->wanted->nodes, now->n_nodes * sizeof now->nodes[0]) == 0;
+    bool is_same = is_same_list(store, now, store->wanted);
     bool was_introduced = store->introduced->n_nodes > 0;
     if (was_introduced && revision >= store->introduced_revision) {
         store->introduced->n_nodes = 0; /* the state has caught up with what it was told */
@@ -122,11 +144,11 @@ void store_members_changed(struct store *store)
     free(store->wanted);
     store->wanted = now;
     store->members_revision = revision;
-    if (store->introduced->n_nodes == 0 && !is_same) {
+    bool is_behind = store->introduced->n_nodes > 0; /* then its addresses are older as well */
+    if (!is_behind && !is_same) {
         remember(store, store->wanted, revision);
     }
-    dial_all(store, store->wanted);
-    say_farewell(store);
+    dial_all(store, is_behind ? store->introduced : store->wanted);
     store_publish_members(store);
 }
 
@@ -297,6 +319,7 @@ void store_members_turn(struct store *store)
         return;
     }
     store->members_ns = store->now_ns;
+    say_farewell(store);
     introduce_to_lagging(store);
     if (!store_is_leader(store) || !store->is_ready || store->is_stopping) {
         return;

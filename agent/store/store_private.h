@@ -5,7 +5,9 @@
  *   store_raft.c      one raft instance: settings, state machine, leadership
  *   store_requests.c  proposals, barriers, transfers
  *   store_init.c      making a cluster, being admitted to one
- *   store_peers.c     frames in and out, who may speak, hellos
+ *   store_peers.c     peers, frames in, who may speak, hellos
+ *   store_deliver.c   what goes on to raft
+ *   store_send.c      frames out
  *   store_members.c   membership follows the state
  *   store_status.c    what is told to the owner
  */
@@ -264,19 +266,30 @@ struct store_peer *store_find_peer(struct store *store, uint64_t node_id);
 void store_drop_peer(struct store *store, uint64_t node_id);
 void store_on_frame(void *user, uint64_t from, const uint8_t *data, size_t n_bytes);
 void store_on_connected(void *user, uint64_t peer_id);
+void store_peers_turn(struct store *store);
+void store_close_peers(struct store *store);
+
+/* store_deliver.c */
+/* frame: one of raft's kinds, past all questions of who; what it owns is taken. */
+void store_on_raft_frame(struct store *store, struct store_peer *peer, struct frame *frame);
+/* A snapshot that RN1 held back, when its time has come. */
+void store_deliver_held(struct store *store);
+
+/* store_send.c */
+/* Fill in the head and send. */
 void store_send_frame(struct store *store, uint64_t to, struct frame *frame);
 void store_send_raft(void *user, const struct raft_message *message);
 void store_send_hello(struct store *store, uint64_t to);
-void store_peers_turn(struct store *store);
-void store_deliver_held(struct store *store);
-void store_close_peers(struct store *store);
+/* What the window of the peer's snapshot has room for. */
+void store_send_parts(struct store *store, struct store_peer *peer);
 
 /* store_members.c */
 /* The state machine may name other members now. */
 void store_members_changed(struct store *store);
 void store_members_turn(struct store *store);
-/* The node may speak here: a member, introduced, or trusted while there are no members. */
-bool store_is_known(const struct store *store, uint64_t node_id);
+/* The node may speak here: a member, introduced, one of Raft's servers, or trusted while there are
+ * no members. */
+bool store_is_known(struct store *store, uint64_t node_id);
 bool store_is_trusted(const struct store *store, uint64_t node_id);
 const struct member_node *store_find_member(const struct store *store, uint64_t node_id);
 void store_send_admit(struct store *store, uint64_t to);

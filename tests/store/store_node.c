@@ -8,8 +8,6 @@
  *   status | dump <file> | quit
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -26,7 +24,6 @@
 #include "agent/store/store.h"
 #include "common/base/limits.h"
 #include "common/base/log.h"
-#include "common/base/str.h"
 #include "tests/store/toy_fsm.h"
 
 struct node {
@@ -36,7 +33,6 @@ struct node {
     struct curve_keys keys;
     struct wake wake;
     struct zap *zap;
-    struct zap *unused;
     void *context;
     struct store_status status;
     uint64_t taken_revision;
@@ -269,82 +265,43 @@ static bool read_lines(struct node *node)
 
 static void parse_options(struct node *node, int argc, char **argv)
 {
-    enum {
-        ID,
-        DIR,
-        PORT,
-        TRUST,
-        ELECTION,
-        HEARTBEAT,
-        THRESHOLD,
-        TRAILING,
-        FREE_MIN,
-        SEGMENT,
-        TMPFS,
-        PADDING
-    };
-    static const struct option longs[] = {{"id", 1, NULL, ID},
-                                          {"dir", 1, NULL, DIR},
-                                          {"port", 1, NULL, PORT},
-                                          {"trust", 1, NULL, TRUST},
-                                          {"election", 1, NULL, ELECTION},
-                                          {"heartbeat", 1, NULL, HEARTBEAT},
-                                          {"threshold", 1, NULL, THRESHOLD},
-                                          {"trailing", 1, NULL, TRAILING},
-                                          {"free-min", 1, NULL, FREE_MIN},
-                                          {"segment", 1, NULL, SEGMENT},
-                                          {"allow-tmpfs", 0, NULL, TMPFS},
-                                          {"padding", 1, NULL, PADDING},
-                                          {0}};
     struct store_options *o = &node->options;
-    int option;
+    const struct {
+        const char *name;
+        uint32_t *value;
+    } numbers[] = {
+        {"--election", &o->election_timeout_ms}, {"--heartbeat", &o->heartbeat_ms},
+        {"--threshold", &o->snapshot_threshold}, {"--trailing", &o->snapshot_trailing},
+        {"--segment", &o->segment_bytes},        {"--padding", &node->toy.padding_bytes}};
 
     o->n_bind = 1;
     addr_parse("127.0.0.1", &o->bind[0].addr, NULL);
     o->free_space_min_bytes = 1;
-    while ((option = getopt_long(argc, argv, "", longs, NULL)) != -1) {
-        uint64_t value = optarg == NULL ? 0 : strtoull(optarg, NULL, 10);
+    for (int i = 1; i < argc; i++) {
+        const char *text = i + 1 < argc ? argv[i + 1] : "";
+        uint64_t value = strtoull(text, NULL, 10);
 
-        switch (option) {
-        case ID:
-            o->node_id = value;
-            break;
-        case DIR:
-            o->data_dir = optarg;
-            break;
-        case PORT:
-            o->bind[0].port = (uint16_t)value;
-            break;
-        case TRUST:
-            o->trusted[o->n_trusted++].node_id = value;
-            break;
-        case ELECTION:
-            o->election_timeout_ms = (uint32_t)value;
-            break;
-        case HEARTBEAT:
-            o->heartbeat_ms = (uint32_t)value;
-            break;
-        case THRESHOLD:
-            o->snapshot_threshold = (uint32_t)value;
-            break;
-        case TRAILING:
-            o->snapshot_trailing = (uint32_t)value;
-            break;
-        case FREE_MIN:
-            o->free_space_min_bytes = value;
-            break;
-        case SEGMENT:
-            o->segment_bytes = (uint32_t)value;
-            break;
-        case TMPFS:
+        if (strcmp(argv[i], "--allow-tmpfs") == 0) {
             o->allow_tmpfs = true;
-            break;
-        case PADDING:
-            node->toy.padding_bytes = (uint32_t)value;
-            break;
-        default:
-            exit(2);
+            continue;
         }
+        for (size_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++) {
+            if (strcmp(argv[i], numbers[k].name) == 0) {
+                *numbers[k].value = (uint32_t)value;
+            }
+        }
+        if (strcmp(argv[i], "--id") == 0) {
+            o->node_id = value;
+        } else if (strcmp(argv[i], "--dir") == 0) {
+            o->data_dir = text;
+        } else if (strcmp(argv[i], "--port") == 0) {
+            o->bind[0].port = (uint16_t)value;
+        } else if (strcmp(argv[i], "--trust") == 0) {
+            o->trusted[o->n_trusted++].node_id = value;
+        } else if (strcmp(argv[i], "--free-min") == 0) {
+            o->free_space_min_bytes = value;
+        }
+        i++;
     }
 }
 
