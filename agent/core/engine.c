@@ -130,6 +130,15 @@ void engine_mark_all(struct engine *engine)
     }
 }
 
+void engine_mark_scopes(struct engine *engine)
+{
+    for (uint32_t i = 0; i < engine->n_scopes; i++) {
+        if (engine->scopes[i].row.birth != 0) {
+            id_set_add(&engine->dirty_scopes, i);
+        }
+    }
+}
+
 static void mark_kind(struct engine *engine, uint32_t kinds)
 {
     for (uint32_t slot = 0; slot < engine->n_slots; slot++) {
@@ -275,11 +284,7 @@ int engine_step(struct engine *engine, const struct engine_event *event,
     run_timers(engine, actions);
     int err = handle(engine, event, actions);
     if (!was_open && engine_table_is_open(engine)) {
-        for (uint32_t i = 0; i < engine->n_scopes; i++) {
-            if (engine->scopes[i].row.birth != 0) {
-                id_set_add(&engine->dirty_scopes, i);
-            }
-        }
+        engine_mark_scopes(engine);
     }
     settle(engine, actions); /* before the drains are looked at: it sets their deadlines */
     run_interval(engine, actions);

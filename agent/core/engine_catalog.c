@@ -261,6 +261,7 @@ static void follow_interval(struct engine *engine)
         engine->vote_interval_ns = interval_ns;
         votes_set_interval(engine->votes, interval_ns);
         engine_mark_all(engine);
+        engine_mark_scopes(engine);
         if (engine->next_vector_ns > engine->now_ns + interval_ns) {
             engine->next_vector_ns = engine->now_ns + interval_ns;
         }

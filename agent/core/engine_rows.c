@@ -60,13 +60,9 @@ static void set_state(struct engine *engine, struct engine_backend *backend,
 static void begin_initial(struct engine *engine, uint32_t row)
 {
     struct engine_backend *backend = &engine->backends[row];
-    const struct engine_target *target = &engine->targets[backend->target.slot];
-    uint64_t window_ms = (uint64_t)target->timeout_ms * target->policy.unhealthy_threshold +
-                         (uint64_t)target->interval_ms * (target->policy.unhealthy_threshold - 1U);
 
     backend->initial_ns = engine->now_ns;
-    timers_set(&engine->row_timers, row,
-               engine->now_ns + window_ms * NS_PER_MS + 3 * engine->vote_interval_ns);
+    timers_set(&engine->row_timers, row, engine_initial_end_ns(engine, backend));
 }
 
 static bool adopt_kept(struct engine *engine, uint32_t row)

@@ -159,7 +159,9 @@ struct engine {
 
 /* engine.c */
 struct event *engine_log(struct engine *engine, enum event_kind kind);
+/* Everything that depends on V, n or time is to be looked at again. */
 void engine_mark_all(struct engine *engine);
+void engine_mark_scopes(struct engine *engine);
 uint8_t engine_marks(const struct engine *engine, const struct engine_backend *backend);
 
 /* engine_room.c. Errors: ERR_NOMEM; there may be more room than before, and nothing else. */
@@ -201,7 +203,8 @@ void engine_take_result(struct engine *engine, const struct probe_result *result
 void engine_opinion_stale(struct engine *engine, uint32_t slot, struct engine_actions *actions);
 void engine_judge_slot(struct engine *engine, uint32_t slot, struct engine_actions *actions);
 void engine_tally(const struct engine *engine, uint32_t slot, struct tally *ret_tally);
-bool engine_past_initial(const struct engine *engine, const struct engine_backend *backend);
+/* When a backend in `initial` may take this node's own opinion in a tie. */
+uint64_t engine_initial_end_ns(const struct engine *engine, const struct engine_backend *backend);
 
 /* engine_scope.c */
 void engine_settle_scope(struct engine *engine, uint32_t scope, struct engine_actions *actions);

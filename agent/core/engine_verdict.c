@@ -245,14 +245,29 @@ static void tell_verdict(struct engine *engine, uint32_t row, uint8_t before,
     backend->http_status = event->http_status;
 }
 
-bool engine_past_initial(const struct engine *engine, const struct engine_backend *backend)
+uint64_t engine_initial_end_ns(const struct engine *engine, const struct engine_backend *backend)
 {
     const struct engine_target *target = &engine->targets[backend->target.slot];
     uint64_t window_ms = (uint64_t)target->timeout_ms * target->policy.unhealthy_threshold +
                          (uint64_t)target->interval_ms * (target->policy.unhealthy_threshold - 1U);
 
-    return engine->now_ns >=
-           backend->initial_ns + window_ms * NS_PER_MS + 3 * engine->vote_interval_ns;
+    return backend->initial_ns + window_ms * NS_PER_MS + 3 * engine->vote_interval_ns;
+}
+
+/* Still `initial` before its window's end: look again then. V may have changed since. */
+static bool past_initial(struct engine *engine, uint32_t row)
+{
+    const struct engine_backend *backend = &engine->backends[row];
+
+    if (backend->health_state != HEALTH_INITIAL) {
+        return false;
+    }
+    uint64_t end_ns = engine_initial_end_ns(engine, backend);
+    if (engine->now_ns >= end_ns) {
+        return true;
+    }
+    timers_set(&engine->row_timers, row, end_ns);
+    return false;
 }
 
 static void judge_row(struct engine *engine, uint32_t row, const struct tally *tally,
@@ -265,7 +280,7 @@ static void judge_row(struct engine *engine, uint32_t row, const struct tally *t
         .tally = tally,
         .health_state = before,
         .is_gray = backend->is_gray,
-        .past_initial_window = before == HEALTH_INITIAL && engine_past_initial(engine, backend),
+        .past_initial_window = past_initial(engine, row),
     };
     struct verdict_answer answer = verdict_decide(&question);
     uint8_t kept =

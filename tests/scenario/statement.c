@@ -77,7 +77,6 @@ static void after_step(void *user, struct world *world, struct world_node *node,
 
 static void run_nodes(struct scenario *scenario)
 {
-    struct command command = {0};
     uint64_t n = script_number(scenario, script_word(scenario, 1), WORLD_NODES);
 
     if (scenario->has_world || n == 0) {
@@ -88,13 +87,7 @@ static void run_nodes(struct scenario *scenario)
     scenario->world.hooks =
         (struct world_hooks){.user = scenario, .after = after_step, .probe_started = probe_started};
     if (script_is(scenario, 2, "vote-interval")) {
-        struct cluster_settings settings;
-
-        cluster_settings_default(&settings);
-        settings.vote_interval_ms =
-            (uint32_t)(script_time_ns(scenario, script_word(scenario, 3)) / WORLD_MS);
-        build_settings(&command, &settings);
-        world_commit(&scenario->world, &command, NULL);
+        statement_vote_interval(scenario, script_word(scenario, 3));
     }
 }
 
@@ -421,6 +414,11 @@ static void run_always(struct scenario *scenario)
     expectation_parse(scenario, 1, &scenario->always[scenario->n_always++]);
 }
 
+static void run_vote_interval(struct scenario *scenario)
+{
+    statement_vote_interval(scenario, script_word(scenario, 1));
+}
+
 static void run_mark(struct scenario *scenario)
 {
     set_mark(scenario, script_word(scenario, 1));
@@ -457,6 +455,7 @@ void statement_run(struct scenario *scenario)
         {"at", run_at},
         {"wait", run_wait},
         {"until", run_until},
+        {"vote-interval", run_vote_interval},
         {"mark", run_mark},
         {"expect", run_expect},
         {"always", run_always},

@@ -17,6 +17,17 @@ static void commit(struct scenario *scenario, struct command *command)
     }
 }
 
+void statement_vote_interval(struct scenario *scenario, const char *text)
+{
+    struct command command = {0};
+    struct cluster_settings settings;
+
+    cluster_settings_default(&settings);
+    settings.vote_interval_ms = (uint32_t)(script_time_ns(scenario, text) / WORLD_MS);
+    build_settings(&command, &settings);
+    commit(scenario, &command);
+}
+
 static void put_group(struct scenario *scenario, const struct named_group *group)
 {
     struct command command = {.is_forced = false};
