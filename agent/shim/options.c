@@ -126,6 +126,13 @@ static uint32_t n_workers_of(uint64_t wanted)
     return n_cores > LIMIT_SHIM_WORKERS ? LIMIT_SHIM_WORKERS : (uint32_t)n_cores;
 }
 
+/* Only a flow whose reader is slow holds one: a quarter of the flows may at once (256 MiB a worker
+ * at the default), more wait for a buffer. */
+static uint32_t n_buffers_of(uint32_t n_flows)
+{
+    return n_flows / 4 > 64 ? n_flows / 4 : 64;
+}
+
 static void fill_config(const struct options *options, struct shim_config *config)
 {
     uint32_t n_flows = (uint32_t)options_number(options, "flows");
@@ -140,8 +147,7 @@ static void fill_config(const struct options *options, struct shim_config *confi
         .worker =
             {
                 .n_flows_max = n_flows,
-                /* A flow seldom waits in both directions at once. */
-                .n_buffers = n_flows,
+                .n_buffers = n_buffers_of(n_flows),
                 .connect_timeout_ms = (uint32_t)options_duration_ms(options, "connect-timeout"),
             },
     };

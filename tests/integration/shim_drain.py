@@ -6,6 +6,7 @@ A33: 0 new flows from the drain's adoption on, flows live until the deadline, th
 # twin: shim-never-close WRONG a busy flow is drained
 import os
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -109,6 +110,47 @@ def main():
     how = flow.how_it_ends()
     check(how == "reset" and time.monotonic() - start < 1, f"close-now: {how} within 1 s")
     world.set("web", at["b1"], "healthy")
+
+    # The deadline is the shim's to keep: an agent that dies meanwhile does not lengthen it.
+    flow = held_by(port, "b1")
+    start = time.monotonic()
+    world.set("web", at["b1"], "none", "close-at", 1200)
+    world.feed.tell("close")
+    how = flow.how_it_ends()
+    took = time.monotonic() - start
+    check(how == "reset" and 1.1 < took < 1.7, f"drained without an agent: {how} at {took:.2f} of 1.2 s")
+    world.feed.start()
+    world.serve(groups, [("front", port, "web", 0)])
+    world.set("web", at["b1"], "healthy")
+
+    # S75: no flow ends for being idle before the drain timeout, then it does at once; a busy one
+    # lives on. S74 is the flow of 0.5 s beside it.
+    listeners = [("front", port, "web", 500)]
+    world.serve(groups, listeners)
+    plain = held_by(port, "b2")
+    idle, busy = held_by(port, "b1"), held_by(port, "b1")
+    start = time.monotonic()
+    world.set("web", at["b1"], "none", "hold-idle", 1500)
+    ends = {}
+    watchers = [threading.Thread(target=lambda name=name, flow=flow: ends.update(
+        {name: (flow.how_it_ends(), time.monotonic() - start)}))
+                for name, flow in (("plain", plain), ("idle", idle))]
+    for watcher in watchers:
+        watcher.start()
+    n_answers = 0
+    while time.monotonic() - start < 2.2:
+        n_answers += busy.ask("on") == "ON"
+        time.sleep(0.1)
+    for watcher in watchers:
+        watcher.join()
+    check(ends["plain"][0] == "reset" and ends["plain"][1] < 1.0,
+          f"idle timeout 0.5 s: {ends['plain'][1]:.2f} s")
+    check(ends["idle"][0] == "reset" and 1.4 < ends["idle"][1] < 2.0,
+          f"S75: an idle one is held until the drain timeout of 1.5 s: {ends['idle'][1]:.2f} s")
+    check(n_answers > 10 and busy.ask("on") == "ON", "S75: a busy one lives on after it")
+    busy.close()
+    world.set("web", at["b1"], "healthy")
+    world.serve(groups, [("front", port, "web", 0)])
 
     # A group that loses a backend: its flows stay, new ones go to the other.
     flow = held_by(port, "b1")

@@ -76,9 +76,10 @@ def main():
     ports = {name: endpoint(HOST, free_port()) for name in backends}
     ports["six"] = endpoint("::1", free_port("::1"))
     ports["any"] = endpoint("0.0.0.0", free_port())
+    ports["any6"] = ports["any"].replace("0.0.0.0", "[::]")  # beside it: IPv6 alone
     groups = {name: ("5-tuple", 900000, [(backend.at, 100)]) for name, backend in backends.items()}
     listeners = [(name, ports[name], name, 0) for name in backends]
-    listeners.append(("any", ports["any"], "echo", 0))
+    listeners += [("any", ports["any"], "echo", 0), ("any6", ports["any6"], "six", 0)]
     world.serve(groups, listeners)
 
     check(bulk(ports["echo"], 1, 20 * MIB), "20 MiB there and back, whole, with FIN at the end")
@@ -98,6 +99,11 @@ def main():
 
     client = Client(ports["any"].replace("0.0.0.0", HOST))
     check(client.line() == "echo", "a listener on the unspecified address")
+    client.half_close()
+    client.rest()
+
+    client = Client(ports["any6"].replace("[::]", "[::1]"))
+    check(client.line() == "six", "and on that of IPv6, with the same port")
     client.half_close()
     client.rest()
 
@@ -141,7 +147,7 @@ def main():
 
     wait_until(lambda: world.feed.plane()["flows"] == 0, "no flow left")
     plane, row = world.feed.plane(), world.feed.row("echo", echo.at)
-    check(plane["accepted"] == 47 and plane["ended"] == 45 and plane["reset"] == 2
+    check(plane["accepted"] == 48 and plane["ended"] == 46 and plane["reset"] == 2
           and plane["refused_limit"] == 0, f"counted: {plane}")
     check(row["flows"] == 0 and row["new_flows"] == 43
           and row["bytes_to_backend"] == 60 * MIB, f"of the row: {row}")

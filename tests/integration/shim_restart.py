@@ -4,6 +4,7 @@
 Row 1.9: `kill -9` of the shim: back in under 1 s; an agent that stops, or starts again, changes nothing
 for connections; generation never goes back.
 """
+import json
 import os
 import socket
 import subprocess
@@ -13,7 +14,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from prober import arguments, check, finish
-from shim_world import (HOST, Backend, Client, Shim, World, ask_name, endpoint, free_port,
+from shim_world import (HOST, Backend, Client, Feed, Shim, World, ask_name, endpoint, free_port,
                         wait_until)
 
 
@@ -192,6 +193,70 @@ def limits(world, at, bin_dir):
     small.kill()
 
 
+def fill(path):
+    """All the room that is left."""
+    with open(path, "ab", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"x" * 4096)
+        except OSError:
+            pass
+
+
+def full_disks(world, bin_dir):
+    """A full tmpfs is a sentence, never a signal: for the status file, and for the agent's table."""
+    folder = os.path.join(world.folder, "small")
+    filler = os.path.join(folder, "filler")
+    os.mkdir(folder)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "none", folder], check=True)
+    try:
+        fill(filler)
+        refused_start([os.path.join(bin_dir, "jury-shim"), "--tables", world.feed.tables, "--status",
+                       folder], 3, folder, "No space left")
+        os.truncate(filler, 60 * 1024)  # enough for the file, not for its rows
+        tight = Shim(bin_dir, world.feed, "--workers", "1", "--status", folder, name="tight").start()
+        wait_until(lambda: tight.n_logged("event=status_file_full") == 1, "rows have no room")
+        wait_until(lambda: planes_of(world, folder)[0]["generation"] > 0, "it follows the table")
+        check(planes_of(world, folder)[0]["state"] == "alive",
+              "the shim forwards and says that it does not count: "
+              + tight.text().split("event=status_file_full")[1].split("\n")[0])
+        tight.kill()
+        os.truncate(filler, 0)
+        feed = Feed(bin_dir, world.folder)
+        feed.tables = folder
+        feed.start()
+        feed.describe({"web": ("wrr", 1000, [])}, [])
+        generation = feed.publish()
+        fill(filler)
+        feed.process.stdin.write("publish 2\n")
+        feed.process.stdin.flush()
+        answer = feed.process.stdout.readline().strip()
+        check(answer.startswith("error") and "No space left" in answer, f"full: {answer}")
+        os.truncate(filler, 0)
+        check(feed.publish() > generation, "with room again the writer goes on")
+        feed.end()
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def planes_of(world, folder):
+    return json.loads(world.feed.tell(f"planes {folder}"))
+
+
+def privileged_port(world, at):
+    """Without CAP_NET_BIND_SERVICE a port below 1024 is named with what it needs."""
+    port, good = endpoint(HOST, 81), endpoint(HOST, free_port())
+    world.shim.command = ["setpriv", "--bounding-set=-net_bind_service",
+                          "--inh-caps=-net_bind_service", *world.shim.command]
+    world.shim.start()
+    world.serve({"web": ("5-tuple", 900000, [(at["b1"], 100)])},
+                [("low", port, "web", 0), ("good", good, "web", 0)])
+    line = wait_until(lambda: [line for line in world.shim.text().split("\n")
+                               if 'listener="low"' in line], "the low port is named")[0]
+    check(port in line and "Permission denied" in line and "CAP_NET_BIND_SERVICE" in line
+          and ask_name(good) == "b1", f"privileged port: {line.split('event=')[1]}")
+
+
 def cpu_ticks(pid):
     with open(f"/proc/{pid}/stat", encoding="ascii") as file:
         return sum(int(word) for word in file.read().rsplit(")", 1)[1].split()[11:13])
@@ -214,6 +279,8 @@ def main():
     stopped(world, port)
     busy_port(world, at, port)
     limits(world, at, bin_dir)
+    full_disks(world, bin_dir)
+    privileged_port(world, at)
     finish()
 
 

@@ -1,4 +1,5 @@
-/* Writer and reader of the forwarding table in one process: what is written is what is read. */
+/* Writer and reader of the forwarding table in one process: what is written is what is read.
+ * ctest labels: twin */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +16,7 @@
 #include "agent/table/table_reader.h"
 #include "agent/table/table_scope.h"
 #include "common/base/limits.h"
+#include "common/base/plant.h"
 #include "tests/lib/scratch.h"
 #include "tests/lib/sketch.h"
 
@@ -586,6 +588,46 @@ static void a_stuck_sequence_ends_in_the_last_copy_or_in_single_words(void **sta
     setup_close(&setup);
 }
 
+#ifdef JURY_PLANTS
+static void twin_a_reader_without_its_checks_takes_what_the_tests_above_refuse(void **state)
+{
+    (void)state;
+    struct setup setup;
+    struct fwd_layout good;
+    setup_init(&setup);
+    CHECK(&setup, sketch_build(setup.sketch, 1, &good, &setup.err));
+    const struct jury_layout *header = (const void *)good.bytes;
+    const struct {
+        const char *plant;
+        size_t at;
+        uint32_t value;
+        bool with_checksum;
+    } rows[] = {
+        {"table-any-major", offsetof(struct jury_layout, version) + 4, 9, true},
+        {"table-any-slot", header->slots_at, 0x00050005, true},
+        {"table-no-checksum", header->members_at + offsetof(struct jury_member, weight), 99, false},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct table_layout view;
+        uint8_t *bytes = malloc(good.n_bytes);
+
+        memcpy(bytes, good.bytes, good.n_bytes);
+        set_u32(bytes + rows[i].at, rows[i].value);
+        if (rows[i].with_checksum) {
+            ((struct jury_layout *)(void *)bytes)->crc32c = fwd_layout_crc(bytes, good.n_bytes);
+        }
+        assert_true(table_layout_check(bytes, good.n_bytes, "layout", &view, &setup.err) != 0);
+        plant_set(rows[i].plant);
+        assert_int_equal(table_layout_check(bytes, good.n_bytes, "layout", &view, &setup.err), 0);
+        plant_set(NULL);
+        free(bytes);
+    }
+    fwd_layout_close(&good);
+    setup_close(&setup);
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -604,6 +646,9 @@ int main(void)
         cmocka_unit_test(every_index_of_a_layout_is_checked),
         cmocka_unit_test(a_missing_layout_is_absent_and_the_last_table_stays),
         cmocka_unit_test(a_stuck_sequence_ends_in_the_last_copy_or_in_single_words),
+#ifdef JURY_PLANTS
+        cmocka_unit_test(twin_a_reader_without_its_checks_takes_what_the_tests_above_refuse),
+#endif
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
