@@ -31,6 +31,7 @@ static size_t find_named(struct backend_ref *ref, const Jury__V1__ListBackendsRe
                          const char *word, char names[RENDER_TEXT_BYTES])
 {
     struct addr addr = {0};
+    size_t used = 0;
     size_t n = 0;
 
     (void)addr_parse(word, &addr, NULL);
@@ -42,8 +43,11 @@ static size_t find_named(struct backend_ref *ref, const Jury__V1__ListBackendsRe
             continue;
         }
         render_endpoint(backend->address, backend->port, endpoint);
-        strncat(names, n == 0 ? "" : ", ", RENDER_TEXT_BYTES - strlen(names) - 1);
-        strncat(names, endpoint, RENDER_TEXT_BYTES - strlen(names) - 1);
+        if (used < RENDER_TEXT_BYTES) {
+            int n_more = snprintf(names + used, RENDER_TEXT_BYTES - used, "%s%.100s",
+                                  n == 0 ? "" : ", ", endpoint);
+            used += n_more > 0 ? (size_t)n_more : 0;
+        }
         set_ref(ref, backend->address, backend->port);
         n++;
     }

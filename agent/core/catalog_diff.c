@@ -1,5 +1,6 @@
 #include "agent/core/catalog_diff.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "agent/core/catalog_parts.h"
@@ -28,7 +29,10 @@ static const struct part *walk_item(const struct walk *walk)
 
 static void walk_on(struct walk *walk)
 {
-    if (++walk->item == walk_page(walk)->n_items) {
+    const struct part_page *page = walk_page(walk);
+
+    assert(page != NULL);
+    if (++walk->item == page->n_items) {
         walk->item = 0;
         walk->page++;
     }

@@ -158,7 +158,7 @@ static void copy_address(struct request *request, char *to, size_t to_bytes)
     static const char mapped[] = "::ffff:";
 
     copy_frame_text(request, FRAME_ADDRESS, to, to_bytes);
-    if (strncmp(to, mapped, sizeof mapped - 1) == 0 && strchr(to, '.') != NULL) {
+    if (to[0] == ':' && strncmp(to, mapped, sizeof mapped - 1) == 0 && strchr(to, '.') != NULL) {
         memmove(to, to + sizeof mapped - 1, strlen(to) - (sizeof mapped - 1) + 1);
     }
 }

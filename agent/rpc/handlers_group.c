@@ -145,7 +145,7 @@ int handle_get_group(const struct view *view, const ProtobufCMessage *request,
     const struct catalog_group *group = NULL;
     int rc = find_group(view, get->name, &group, err);
 
-    if (rc == 0 && group->is_deleted) {
+    if (rc == 0 && group != NULL && group->is_deleted) {
         rc = errmsg_set(err, ERR_NOTFOUND,
                         "server group \"%.128s\" was deleted; its last flows are coming to an end",
                         get->name);

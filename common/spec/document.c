@@ -272,10 +272,10 @@ static void place_invalid(struct reading *reading, const struct spec_kind_info *
     err->at = spec->key_at;
     if (profile != NULL) {
         err->at = profile->at;
-        snprintf(invalid->text, sizeof invalid->text, " (a default of profile %.8s)",
-                 profile->text);
-        strncat(err->message.text, invalid->text,
-                sizeof err->message.text - strlen(err->message.text) - 1);
+        size_t used = strlen(err->message.text);
+
+        snprintf(err->message.text + used, sizeof err->message.text - used,
+                 " (a default of profile %.8s)", profile->text);
     }
 }
 

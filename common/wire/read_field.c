@@ -27,7 +27,7 @@ int read_number(const char *field, uint32_t value, uint32_t min, uint32_t max, u
 int read_u8(const char *field, uint32_t value, uint8_t min, uint8_t max, uint8_t *ret_value,
             struct errmsg *err)
 {
-    uint32_t number;
+    uint32_t number = 0;
     int rc = read_number(field, value, min, max, &number, err);
 
     if (rc == 0) {
@@ -39,7 +39,7 @@ int read_u8(const char *field, uint32_t value, uint8_t min, uint8_t max, uint8_t
 int read_port(const char *field, uint32_t value, uint16_t min, uint16_t *ret_port,
               struct errmsg *err)
 {
-    uint32_t number;
+    uint32_t number = 0;
     int rc = read_number(field, value, min, UINT16_MAX, &number, err);
 
     if (rc == 0) {
