@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "agent/core/engine_state.h"
+#include "common/base/plant.h"
 
 bool engine_table_is_open(const struct engine *engine)
 {
@@ -81,8 +82,8 @@ static void classify(struct engine *engine, struct engine_scope *scope,
         engine->members[n++] = (struct class_member){
             .health_state = backend->health_state,
             .is_unreachable = backend->is_unreachable,
-            .is_eligible = backend->life != LIFE_REMOVING &&
-                           backend->admin_state == ADMIN_ENABLED && backend->weight > 0,
+            .is_eligible = backend->life != LIFE_REMOVING && backend->weight > 0 &&
+                           (backend->admin_state == ADMIN_ENABLED || plant_is("class-draining")),
             .was_judged = backend->was_judged,
         };
     }

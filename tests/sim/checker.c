@@ -197,6 +197,30 @@ static void compare(struct checker *checker, const struct world_node *node,
     checker->sometimes->held_few_votes += held;
 }
 
+/* I-11: while a member may take new flows and the group does not close by its own setting, one
+ * does. I-12: nothing that drains, is removed, in maintenance or of weight 0 does. */
+static void check_classes(struct checker *checker, const struct world_node *node,
+                          const struct catalog_group *group, const struct backend_line lines[])
+{
+    bool any_eligible = false;
+    bool any_used = false;
+
+    for (uint32_t i = 0; i < group->n_backends; i++) {
+        bool is_eligible = lines[i].weight > 0 && lines[i].admin_state == ADMIN_ENABLED &&
+                           lines[i].life != LIFE_REMOVING;
+        bool is_used = row_class_rank(lines[i].row_class) > 0;
+
+        any_eligible |= is_eligible;
+        any_used |= is_used;
+        if (is_used && !is_eligible) {
+            fail(checker, node, "I-12: %s backend %u gets new flows", group->spec.name, i);
+        }
+    }
+    if (any_eligible && !any_used && group->spec.all_bad != ALL_BAD_FAIL_CLOSED) {
+        fail(checker, node, "I-11: %s has no usable member", group->spec.name);
+    }
+}
+
 static void check_group(struct checker *checker, struct witness *witness,
                         const struct world_node *node, const struct catalog_group *group,
                         uint64_t now_ns)
@@ -209,6 +233,7 @@ static void check_group(struct checker *checker, struct witness *witness,
         fail(checker, node, "%s has %zu lines", group->spec.name, n);
         return;
     }
+    check_classes(checker, node, group, lines);
     for (uint32_t i = 0; i < group->n_backends; i++) {
         struct judged *row = &witness->rows[group->backends[i].row.row];
 
