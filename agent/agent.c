@@ -48,9 +48,16 @@ static void on_signal(uv_signal_t *handle, int signal_number)
     uv_stop(&agent->loop);
 }
 
+/* Only keeps the loop turning. */
 static void on_beat(uv_timer_t *timer)
 {
-    struct agent *agent = timer->data;
+    (void)timer;
+}
+
+/* After each poll: a loop that runs timers and never polls stands still as well. */
+static void on_check(uv_check_t *check)
+{
+    struct agent *agent = check->data;
 
     watchdog_beat(&agent->health_loop);
 }
@@ -124,6 +131,9 @@ static int open_loop(struct agent *agent, struct errmsg *err)
         uv_signal_init(&agent->loop, &agent->signals[i]);
         agent->signals[i].data = agent;
     }
+    uv_check_init(&agent->loop, &agent->beat_check);
+    agent->beat_check.data = agent;
+    uv_check_start(&agent->beat_check, on_check);
     agent->has_handles = true;
     uv_signal_start(&agent->signals[0], on_signal, SIGTERM);
     uv_signal_start(&agent->signals[1], on_signal, SIGINT);
@@ -229,9 +239,10 @@ static void close_handles(struct agent *agent)
 {
     uv_handle_t *handles[] = {
         (uv_handle_t *)&agent->beat,         (uv_handle_t *)&agent->tick,
-        (uv_handle_t *)&agent->housekeeping, (uv_handle_t *)&agent->engine_timer,
-        (uv_handle_t *)&agent->rpc_timer,    (uv_handle_t *)&agent->layout.timer,
-        (uv_handle_t *)&agent->signals[0],   (uv_handle_t *)&agent->signals[1]};
+        (uv_handle_t *)&agent->beat_check,   (uv_handle_t *)&agent->housekeeping,
+        (uv_handle_t *)&agent->engine_timer, (uv_handle_t *)&agent->rpc_timer,
+        (uv_handle_t *)&agent->layout.timer, (uv_handle_t *)&agent->signals[0],
+        (uv_handle_t *)&agent->signals[1]};
 
     for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++) {
         uv_close(handles[i], NULL);

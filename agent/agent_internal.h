@@ -136,6 +136,7 @@ struct agent {
     void *store_context; /* Raft */
     uv_signal_t signals[2];
     uv_timer_t beat;
+    uv_check_t beat_check;
     uv_timer_t tick;
     uv_timer_t housekeeping;
     uv_timer_t engine_timer;

@@ -10,6 +10,7 @@
 #include "common/base/units.h"
 
 #define LKG_INTERVAL_NS NS_PER_SECOND
+#define DEADLINES_MIN 64
 
 void agent_kept_close(struct agent_kept *kept)
 {
@@ -172,26 +173,52 @@ static void on_written(uv_work_t *work, int status)
     }
 }
 
+/* All deadlines; grows until the last place stays free. */
+static bool copy_deadlines(struct agent *agent)
+{
+    struct agent_lkg *lkg = &agent->lkg;
+
+    for (size_t capacity = DEADLINES_MIN;; capacity *= 2) {
+        struct kept_deadline *all = realloc(lkg->deadlines, capacity * sizeof *all);
+
+        if (all == NULL) {
+            return false;
+        }
+        lkg->deadlines = all;
+        lkg->n_deadlines = engine_keep_deadlines(agent->engine, all, capacity);
+        if (lkg->n_deadlines < capacity) {
+            return true;
+        }
+    }
+}
+
+static bool copy_verdicts(struct agent *agent)
+{
+    struct agent_lkg *lkg = &agent->lkg;
+    size_t n_verdicts = engine_n_kept_verdicts(agent->engine);
+
+    lkg->verdicts = calloc(n_verdicts + 1, sizeof *lkg->verdicts);
+    if (lkg->verdicts == NULL) {
+        return false;
+    }
+    lkg->n_verdicts =
+        engine_keep_verdicts(agent->engine, clock_monotonic_ns(), lkg->verdicts, n_verdicts);
+    return true;
+}
+
 /* Copies what the pool shall write. */
 static bool prepare(struct agent *agent)
 {
     struct agent_lkg *lkg = &agent->lkg;
     struct catalog *catalog = engine_catalog(agent->engine);
-    size_t n_verdicts = engine_n_kept_verdicts(agent->engine);
-    size_t n_deadlines = engine_keep_deadlines(agent->engine, NULL, 0);
 
     if (catalog == NULL || catalog_revision(catalog) == 0) {
         return false;
     }
-    lkg->verdicts = calloc(n_verdicts + 1, sizeof *lkg->verdicts);
-    lkg->deadlines = calloc(n_deadlines + 1, sizeof *lkg->deadlines);
-    if (lkg->verdicts == NULL || lkg->deadlines == NULL) {
+    if (!copy_verdicts(agent) || !copy_deadlines(agent)) {
         let_go(lkg);
         return false;
     }
-    lkg->n_verdicts =
-        engine_keep_verdicts(agent->engine, clock_monotonic_ns(), lkg->verdicts, n_verdicts);
-    lkg->n_deadlines = engine_keep_deadlines(agent->engine, lkg->deadlines, n_deadlines);
     lkg->catalog = catalog_ref(catalog);
     lkg->head = (struct lkg_head){.cluster_id = agent->cluster_id,
                                   .node_id = agent->node_id,

@@ -9,6 +9,7 @@
 #include "common/base/units.h"
 
 #define RETRY_LAYOUT_MS 1000
+#define DRAIN_ROWS_MIN 64
 
 int agent_table_open(struct agent *agent, struct errmsg *err)
 {
@@ -204,9 +205,6 @@ void agent_layout_due(struct agent *agent, struct catalog *catalog)
 
 static bool room_for(struct agent *agent, size_t n_rows)
 {
-    if (n_rows <= agent->plane_rows_capacity) {
-        return true;
-    }
     struct drain_row *drains = realloc(agent->drain_rows, n_rows * sizeof *drains);
     if (drains != NULL) {
         agent->drain_rows = drains;
@@ -222,15 +220,33 @@ static bool room_for(struct agent *agent, size_t n_rows)
     return true;
 }
 
+/* All rows that drain; grows until the last place stays free. SIZE_MAX: no memory. */
+static size_t collect_drains(struct agent *agent)
+{
+    if (agent->plane_rows_capacity == 0 && !room_for(agent, DRAIN_ROWS_MIN)) {
+        return SIZE_MAX;
+    }
+    for (;;) {
+        size_t n_rows =
+            engine_drain_rows(agent->engine, agent->drain_rows, agent->plane_rows_capacity);
+
+        if (n_rows < agent->plane_rows_capacity) {
+            return n_rows;
+        }
+        if (!room_for(agent, agent->plane_rows_capacity * 2)) {
+            return SIZE_MAX;
+        }
+    }
+}
+
 /* What the data planes say of the rows that drain. */
 static void tell_engine(struct agent *agent)
 {
-    size_t n_rows = engine_drain_rows(agent->engine, NULL, 0);
+    size_t n_rows = collect_drains(agent);
 
-    if (!room_for(agent, n_rows)) {
-        return;
+    if (n_rows == SIZE_MAX) {
+        return; /* asked again with the next tick */
     }
-    n_rows = engine_drain_rows(agent->engine, agent->drain_rows, agent->plane_rows_capacity);
     for (size_t i = 0; i < n_rows; i++) {
         agent->plane_rows[i] = (struct data_plane_row){.row = agent->drain_rows[i].row,
                                                        .birth = agent->drain_rows[i].birth};

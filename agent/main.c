@@ -77,7 +77,7 @@ static int dispatch(const struct options *options)
     case AGENT_PRINT_CONFIG:
         options_print_config(options, stdout);
         return AGENT_EXIT_STOPPED;
-    case AGENT_EXAMPLE_CONFIG:
+    case AGENT_PRINT_EXAMPLE:
         options_print_example(options, stdout);
         return AGENT_EXIT_STOPPED;
     case AGENT_CHECK_CONFIG:

@@ -17,7 +17,7 @@ static const struct option_spec specs[] = {
      "check options, key, directories and data, and end"},
     {"General", "print-config", NULL, OPTION_FLAG, false, true, 0, 0, NULL, NULL, NULL,
      "print every option with its value and where that comes from"},
-    {"General", "example-config", NULL, OPTION_FLAG, false, true, 0, 0, NULL, NULL, NULL,
+    {"General", "print-example", NULL, OPTION_FLAG, false, true, 0, 0, NULL, NULL, NULL,
      "print a file with every option explained"},
     {"General", "log-level", "LEVEL", OPTION_CHOICE, false, false, 0, 0, NULL,
      "error|warning|info|debug", "info", "how much to log, to standard error"},
@@ -104,7 +104,7 @@ enum agent_command agent_options_command(const struct options *options)
         enum agent_command command;
     } commands[] = {{"help", AGENT_HELP},
                     {"version", AGENT_VERSION},
-                    {"example-config", AGENT_EXAMPLE_CONFIG},
+                    {"print-example", AGENT_PRINT_EXAMPLE},
                     {"print-config", AGENT_PRINT_CONFIG},
                     {"check-config", AGENT_CHECK_CONFIG}};
 

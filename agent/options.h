@@ -60,7 +60,7 @@ enum agent_command {
     AGENT_VERSION,
     AGENT_CHECK_CONFIG,
     AGENT_PRINT_CONFIG,
-    AGENT_EXAMPLE_CONFIG
+    AGENT_PRINT_EXAMPLE
 };
 
 /* Read flags, environment and file. ret_options: given, options_free; also on failure, when it may
