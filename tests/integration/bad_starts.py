@@ -194,7 +194,7 @@ def good_ones(table):
     check(again.returncode == 0 and lines == [line.split("  # ")[0] for line in
                                               again.stdout.splitlines()],
           "--print-config cannot be read back: %s" % again.stdout)
-    for flag in ("--help", "--version", "--example-config"):
+    for flag in ("--help", "--version", "--print-example"):
         done = subprocess.run([table.command()[0], flag], stdout=subprocess.PIPE, timeout=20,
                               check=False)
         check(done.returncode == 0 and done.stdout, "%s does not work" % flag)

@@ -110,8 +110,21 @@ def stops_cleanly(cluster):
               "%s logged an error" % agent.name)
 
 
+def over_ipv6(options):
+    """The same on IPv6 alone: mesh, Raft, probes and documents."""
+    with Cluster(options, ipv6=True) as cluster:
+        cluster.make()
+        b1 = cluster.backend("b1", address="::1")
+        cluster.apply([tcp_group("six", [b1])])
+        cluster.wait_verdicts("six", {b1: "healthy"})
+        b1.stop()
+        cluster.wait_verdicts("six", {b1: "unhealthy"})
+        print("the same over IPv6")
+
+
 def test(options):
     started_in_any_order(options)
+    over_ipv6(options)
     with Cluster(options) as cluster:
         cluster.make()
         b1, b2 = cluster.backend("b1"), cluster.backend("b2")

@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import jury_client  # noqa: E402
 from cluster import Cluster, KeyPair, check, run, tcp_group, wait_until  # noqa: E402
 
-MAJOR, HELLO, CHANGE = 1, 1, 3
+MAJOR, HELLO = 1, 1
 TRIES = 5  # of each kind: one line in the log all the same
 
 
@@ -123,9 +123,9 @@ def liars(context, cluster, agent, thief):
     truth = {"node_id": thief.id, "epoch": 1, "revision": 1, "version_min": 1, "version_max": 1,
              "feature_level": 1}
 
-    def hello(**changes):
+    def hello(of=cluster_id, **changes):
         message = pb("jury.internal.Hello", dict(truth, **changes))
-        message.cluster_id = changes.get("cluster_id", cluster_id)
+        message.cluster_id = of
         return peer_frame(HELLO, message)
 
     def another_id():
@@ -148,7 +148,7 @@ def liars(context, cluster, agent, thief):
     print("%-18s counted %d times, logged once" % (expect, refused(agent, expect) - before))
 
     expect_refused(agent, "other_cluster",
-                   lambda: client.send(hello(cluster_id=os.urandom(16))))
+                   lambda: client.send(hello(of=os.urandom(16))))
     expect_refused(agent, "version",
                    lambda: client.send(hello(version_min=7, version_max=9)))
     expect_refused(agent, "malformed", lambda: client.send(b"JM\1\2\xff\xff\xff\xff"))

@@ -67,6 +67,11 @@ def wait_until(what, seconds, condition, interval=0.05):
         time.sleep(interval)
 
 
+def endpoint(address, port):
+    """As text, IPv6 in brackets."""
+    return "%s:%d" % ("[%s]" % address if ":" in address else address, port)
+
+
 def free_port(address="127.0.0.1"):
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -171,12 +176,11 @@ class Agent(Process):
         super().__init__("agent%d" % node_id, cluster.dir, self.command_line)
 
     def command_line(self):
-        host = "[%s]" % self.address if ":" in self.address else self.address
         command = [os.path.join(self.cluster.bin, "jury-agent"),
                    "--data-dir", self.data_dir, "--run-dir", self.run_dir,
                    "--key-file", self.key.path, "--node-id", str(self.id),
-                   "--mesh-listen", "%s:%d" % (host, self.mesh_port),
-                   "--raft-listen", "%s:%d" % (host, self.raft_port),
+                   "--mesh-listen", endpoint(self.address, self.mesh_port),
+                   "--raft-listen", endpoint(self.address, self.raft_port),
                    "--log-level", "debug"]
         for peer in self.cluster.agents.values():
             if peer.id != self.id:
@@ -201,9 +205,8 @@ class Agent(Process):
 
     def client_with(self, key):
         """Over the network with a key of its own."""
-        host = "[%s]" % self.address if ":" in self.address else self.address
-        return jury_client.Client(["tcp://%s:%d" % (host, self.mesh_port)], server_key=self.key,
-                                  key=key)
+        return jury_client.Client(["tcp://" + endpoint(self.address, self.mesh_port)],
+                                  server_key=self.key, key=key)
 
     def call(self, method, request=None, **options):
         with self.client() as client:
@@ -225,7 +228,7 @@ class Agent(Process):
     def verdicts(self, group):
         """Address and port of each backend to the word of its state, as this node sees it."""
         answer = self.call("VerdictService/ListVerdicts", {"group": group})
-        return {"%s:%d" % (v.backend.address, v.backend.port): STATES[v.verdict.state]
+        return {endpoint(v.backend.address, v.backend.port): STATES[v.verdict.state]
                 for v in answer.verdicts}
 
 
@@ -241,7 +244,7 @@ class Shim(Process):
 
 class Backend:
     """An HTTP server of one thread a connection that answers with its name; start and stop are real:
-    a stopped one refuses connections."""
+    a stopped one refuses connections. After a request for /hold it keeps the connection open."""
 
     def __init__(self, name, address="127.0.0.1", port=None, status=200):
         self.name, self.address, self.status = name, address, status
@@ -253,7 +256,7 @@ class Backend:
 
     @property
     def at(self):
-        return "%s:%d" % ("[%s]" % self.address if ":" in self.address else self.address, self.port)
+        return endpoint(self.address, self.port)
 
     def start(self):
         family = socket.AF_INET6 if ":" in self.address else socket.AF_INET
@@ -298,8 +301,10 @@ class Backend:
                 self.n_requests += 1
                 body = self.name.encode()
                 head = data.split(b" ", 1)[0] == b"HEAD"
-                connection.sendall(b"HTTP/1.1 %d X\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
+                connection.sendall(b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n"
                                    % (self.status, len(body)) + (b"" if head else body))
+                if b" /hold " in data:
+                    connection.recv(1)
         except OSError:
             pass
         finally:
@@ -419,6 +424,34 @@ class Cluster:
             if agent.is_running():
                 wait_until("%s sees %s in %s" % (agent.name, wanted, group), seconds,
                            lambda agent=agent: wanted.items() <= agent.verdicts(group).items())
+
+
+class Flow:
+    """A connection through a listener that stays open; `name` is the backend that answered."""
+
+    def __init__(self, address, port, timeout=5):
+        self.socket = socket.create_connection((address, port), timeout=timeout)
+        self.socket.sendall(b"GET /hold HTTP/1.1\r\nHost: x\r\n\r\n")
+        data = b""
+        while b"\r\n\r\n" not in data or data.endswith(b"\r\n\r\n"):
+            part = self.socket.recv(4096)
+            if not part:
+                raise Failure("the connection ended before an answer came")
+            data += part
+        self.name = data.split(b"\r\n\r\n", 1)[1].decode()
+
+    def is_open(self):
+        """Neither closed nor reset by the other side."""
+        self.socket.setblocking(False)
+        try:
+            return self.socket.recv(1) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
+    def close(self):
+        self.socket.close()
 
 
 def tcp_group(name, backends, rule="majority", **check_fields):
