@@ -21,17 +21,19 @@ struct failure {
 
 struct listeners {
     uint32_t n_workers;
+    struct addr own[2];     /* IPv4, IPv6 */
     struct shim_view *view; /* the last one given out: holds the open listeners */
     struct failure *failures;
     uint32_t n_failures;
 };
 
-struct listeners *listeners_new(uint32_t n_workers)
+struct listeners *listeners_new(uint32_t n_workers, const struct addr own[2])
 {
     struct listeners *listeners = calloc(1, sizeof *listeners);
 
     if (listeners != NULL) {
         listeners->n_workers = n_workers;
+        memcpy(listeners->own, own, sizeof listeners->own);
     }
     return listeners;
 }
@@ -182,6 +184,17 @@ static bool is_tcp(const struct jury_listener *wanted)
     return wanted->protocol == JURY_PROTOCOL_TCP || wanted->protocol == JURY_PROTOCOL_TCP_UDP;
 }
 
+/* The address to listen on: the layout's, or this shim's own for a wildcard. */
+static void resolve(const struct listeners *listeners, const struct jury_listener *wanted,
+                    struct endpoint *ret_at)
+{
+    fwd_endpoint_get(&wanted->at, ret_at);
+    const struct addr *own = &listeners->own[ret_at->addr.family == ADDR_IPV6];
+    if (own->family != ADDR_NONE && addr_is_unspecified(&ret_at->addr)) {
+        ret_at->addr = *own;
+    }
+}
+
 /* One listener of the layout: its open sockets (a reference is given), or NULL and a failure. */
 static struct shim_listener *follow_one(const struct listeners *listeners, uint32_t index,
                                         const struct jury_listener *wanted,
@@ -190,7 +203,7 @@ static struct shim_listener *follow_one(const struct listeners *listeners, uint3
     struct endpoint at;
     struct shim_listener *listener;
 
-    fwd_endpoint_get(&wanted->at, &at);
+    resolve(listeners, wanted, &at);
     listener = find_open(listeners->view, &at, index);
     if (listener != NULL) {
         return shim_listener_ref(listener);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "agent/shim/view.h"
+#include "common/base/addr.h"
 #include "common/base/err.h"
 
 /* Addresses that could not be opened are tried again this often. */
@@ -15,8 +16,10 @@
 
 struct listeners;
 
-/* NULL: no memory. */
-struct listeners *listeners_new(uint32_t n_workers);
+/* own: the IPv4 and the IPv6 address that listeners on 0.0.0.0 or :: are opened on instead, so that
+ * a node keeps its other addresses and several shims share a machine; ADDR_NONE = on every address.
+ * NULL: no memory. */
+struct listeners *listeners_new(uint32_t n_workers, const struct addr own[2]);
 void listeners_free(struct listeners *listeners);
 
 /* A view of this snapshot with every listener that is or can be opened. Logs what was opened,

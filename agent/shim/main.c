@@ -2,10 +2,14 @@
  * 10 internal (design.md 8). */
 #include <signal.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/shim/options.h"
 #include "agent/shim/shim.h"
+#include "common/base/log.h"
+
+#define WAIT_MS 200
 
 /* What was asked for can not be had: the operator's to mend, not a fault of the program. */
 static int exit_status_of(int err)
@@ -25,6 +29,27 @@ static int exit_status_of(int err)
     }
 }
 
+/* The folder for the status file is made by jury-agent, which may start later, on another day even:
+ * wait for it. ERR_CANCELED: a signal came first. */
+static int new_when_possible(const struct shim_config *config, const sigset_t *signals,
+                             struct shim **ret_shim, struct errmsg *err)
+{
+    static const struct timespec pause = {.tv_nsec = WAIT_MS * 1000000L};
+    int result = shim_new(config, ret_shim, err);
+
+    if (result == ERR_NOTFOUND) {
+        log_event(LOG_LEVEL_WARNING, "status_folder_absent", "path=%s goes_on=\"when it is there\"",
+                  config->status_dir);
+    }
+    while (result == ERR_NOTFOUND) {
+        if (sigtimedwait(signals, NULL, &pause) > 0) {
+            return ERR_CANCELED;
+        }
+        result = shim_new(config, ret_shim, err);
+    }
+    return result;
+}
+
 static int run(const struct shim_config *config)
 {
     struct shim *shim;
@@ -39,7 +64,10 @@ static int run(const struct shim_config *config)
     sigaddset(&signals, SIGINT);
     sigprocmask(SIG_BLOCK, &signals, NULL);
 
-    int result = shim_new(config, &shim, &err);
+    int result = new_when_possible(config, &signals, &shim, &err);
+    if (result == ERR_CANCELED) {
+        return 0;
+    }
     if (result != 0) {
         fprintf(stderr, "jury-shim: %s\n", err.text);
         return exit_status_of(result);

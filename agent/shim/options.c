@@ -27,6 +27,12 @@ static const struct option_spec specs[] = {
      .default_text = "jury-shim",
      .help = "name of this data plane and of its status file"},
     {.section = "Forwarding",
+     .name = "listen-address",
+     .argument = "ADDRESS",
+     .type = OPTION_ADDRESS,
+     .is_list = true,
+     .help = "where listeners on 0.0.0.0 or :: listen, one a family; without it on every address"},
+    {.section = "Forwarding",
      .name = "workers",
      .argument = "NUMBER",
      .type = OPTION_NUMBER,
@@ -133,6 +139,30 @@ static uint32_t n_buffers_of(uint32_t n_flows)
     return n_flows / 4 > 64 ? n_flows / 4 : 64;
 }
 
+/* One address a family: two of one would make one listener into two. */
+static int take_own_addresses(const struct options *options, struct shim_config *config,
+                              struct errmsg *err)
+{
+    size_t n = options_n_values(options, "listen-address");
+
+    for (size_t i = 0; i < n; i++) {
+        struct addr addr;
+        struct addr *own;
+
+        int rc = addr_parse(options_value_at(options, "listen-address", i), &addr, err);
+        if (rc != 0) {
+            return rc;
+        }
+        own = &config->own[addr.family == ADDR_IPV6];
+        if (own->family != ADDR_NONE) {
+            return errmsg_set(err, ERR_CONFIG, "%s: listen-address: at most one IPv%u address",
+                              options_origin(options, "listen-address"), (unsigned)addr.family);
+        }
+        *own = addr;
+    }
+    return 0;
+}
+
 static void fill_config(const struct options *options, struct shim_config *config)
 {
     uint32_t n_flows = (uint32_t)options_number(options, "flows");
@@ -185,12 +215,17 @@ int shim_options_read(int argc, char *const argv[], char *const environment[],
     if (result == 0 && options_text(options, "config") != NULL) {
         result = options_read_file(options, options_text(options, "config"), err);
     }
+    struct shim_config config;
+    if (result == 0) {
+        fill_config(options, &config);
+        result = take_own_addresses(options, &config, err);
+    }
     if (result != 0) {
         options_free(options);
         return result;
     }
     *ret_command = print_what_was_asked(options) ? SHIM_PRINTED : SHIM_RUN;
-    fill_config(options, ret_config);
+    *ret_config = config;
     *ret_options = options;
     return 0;
 }

@@ -3,6 +3,7 @@
 #define JURY_SHIM_OPTIONS_H
 
 #include "agent/shim/worker.h"
+#include "common/base/addr.h"
 #include "common/base/log.h"
 #include "common/base/options.h"
 
@@ -11,6 +12,7 @@ struct shim_config {
     const char *status_dir;
     const char *name;
     uint32_t n_workers;
+    struct addr own[2]; /* IPv4, IPv6: where wildcard listeners listen; ADDR_NONE = everywhere */
     uint32_t stop_timeout_ms;
     enum log_level log_level;
     struct worker_config worker;

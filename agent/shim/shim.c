@@ -94,7 +94,7 @@ int shim_new(const struct shim_config *config, struct shim **ret_shim, struct er
     view_box_init(&shim->box);
     atomic_init(&shim->stop, WORKER_RUN);
     shim->reader = table_reader_new(config->tables_dir);
-    shim->listeners = listeners_new(config->n_workers);
+    shim->listeners = listeners_new(config->n_workers, config->own);
     shim->workers = calloc(config->n_workers, sizeof *shim->workers);
     if (shim->reader == NULL || shim->listeners == NULL || shim->workers == NULL) {
         result = errmsg_set(err, ERR_NOMEM, "no memory");

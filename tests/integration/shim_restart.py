@@ -151,12 +151,26 @@ def refused_start(command, wanted_status, *wanted):
           text.count("\n") == 0, f"exit {done.returncode}: {text}")
 
 
+def waits_for_its_folder(world, shim):
+    """The agent makes the folder for status files, and it may start later than the shim."""
+    late = world.feed.status + "-late"
+    with subprocess.Popen([shim, "--tables", world.feed.tables, "--status", late, "--name", "late"],
+                          stderr=subprocess.PIPE, text=True) as process:
+        line = process.stderr.readline()
+        check("event=status_folder_absent" in line and late in line, line.strip())
+        os.mkdir(late)
+        wait_until(lambda: os.path.exists(os.path.join(late, "late.status")), "it goes on")
+        process.terminate()
+        process.stderr.read()
+    check(process.returncode == 0, "it went on when the folder was there")
+
+
 def bad_starts(world, bin_dir):
     shim = os.path.join(bin_dir, "jury-shim")
     base = [shim, "--tables", world.feed.tables, "--status", world.feed.status]
     refused_start(base, 3, "another process", str(world.shim.process.pid), "under that name")
     refused_start(base + ["--name", "a/b"], 3, 'name "a/b"', "1 to 40")
-    refused_start([shim, "--status", "/nowhere/status"], 3, "/nowhere/status", "No such file")
+    waits_for_its_folder(world, shim)
     refused_start([shim, "--worker", "2"], 2, "--worker")
     refused_start([shim, "--workers", "99"], 2, "workers", "99", "0 to 16")
     refused_start([shim, "--connect-timeout", "5"], 2, "connect-timeout", "unit")
