@@ -216,7 +216,8 @@ void agent_store_woken(void *agent);
 int agent_store_propose(struct agent *agent, enum agent_request_owner owner, uint64_t rpc_cookie,
                         const uint8_t *command, size_t n_bytes);
 int agent_store_barrier(struct agent *agent, uint64_t rpc_cookie);
-int agent_store_init(struct agent *agent, uint64_t rpc_cookie, const struct cluster_init *init);
+int agent_store_init(struct agent *agent, uint64_t rpc_cookie, const struct cluster_init *init,
+                     struct errmsg *err);
 /* Who may connect and who is dialled, after a change of catalog, members or time. */
 void agent_refresh_access(struct agent *agent);
 bool agent_is_leader(const struct agent *agent);

@@ -126,9 +126,10 @@ static int hook_barrier(void *user, uint64_t cookie)
     return agent_store_barrier(user, cookie);
 }
 
-static int hook_init(void *user, uint64_t cookie, const struct cluster_init *init)
+static int hook_init(void *user, uint64_t cookie, const struct cluster_init *init,
+                     struct errmsg *err)
 {
-    return agent_store_init(user, cookie, init);
+    return agent_store_init(user, cookie, init, err);
 }
 
 static int hook_forward(void *user, uint64_t forward_id, uint64_t node_id,

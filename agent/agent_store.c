@@ -6,6 +6,7 @@
 
 #include "agent/agent_internal.h"
 #include "common/base/clock.h"
+#include "common/base/str.h"
 
 /* --- hooks, on the store's thread --- */
 
@@ -148,14 +149,20 @@ static int encode_init(const struct cluster_init *init, uint8_t **ret_data, size
     return rc;
 }
 
-int agent_store_init(struct agent *agent, uint64_t rpc_cookie, const struct cluster_init *init)
+int agent_store_init(struct agent *agent, uint64_t rpc_cookie, const struct cluster_init *init,
+                     struct errmsg *err)
 {
     struct store_init first = {.cluster_id = init->cluster_id,
                                .node_id = own_id_among(agent, init)};
     uint8_t *command;
 
     if (first.node_id == 0) {
-        return ERR_INVALID; /* this node is not among the members */
+        char key[2 * PUBLIC_KEY_BYTES + 1];
+
+        str_hex(agent->keys->public_key, PUBLIC_KEY_BYTES, key);
+        return errmsg_set(err, ERR_INVALID,
+                          "none of the %u members has the key of the node that is asked, %s",
+                          (unsigned)init->n_nodes, key);
     }
     struct agent_request *request = new_request(agent, OWNER_RPC, rpc_cookie);
     if (request == NULL) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/base/limits.h"
 #include "common/spec/field.h"
@@ -159,8 +160,10 @@ int load_public_key(struct ctl *ctl, const char *what, const char *text, struct 
     struct errmsg err = {{0}};
     size_t n = strlen(text);
 
-    /* 64 hex digits, or 40 characters in ZeroMQ's own spelling; all else is a file. */
-    if ((n == 64 || n == 40) && public_key_parse(text, what, ret_key, &err) == 0) {
+    /* 64 hex digits, or 40 characters in ZeroMQ's own spelling; all else is a file. A file that is
+     * there wins: that spelling has "/", "." and "-", so a path of 40 characters is one as well. */
+    if ((n == 64 || n == 40) && access(text, F_OK) != 0 &&
+        public_key_parse(text, what, ret_key, &err) == 0) {
         return 0;
     }
     int rc = key_file_read_public(text, ret_key, &err);

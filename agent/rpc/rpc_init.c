@@ -68,10 +68,8 @@ void rpc_init_begin(struct rpc_server *server, struct call *call)
         call->stage = CALL_INIT;
         call->stage_ns = 0;
         call->cookie = rpc_new_cookie(server);
-        rc = server->hooks.init(server->hooks.user, call->cookie, init);
-        if (rc != 0) {
-            errmsg_set(&err, rc, "the cluster cannot be made now: %s", err_text(rc));
-        }
+        errmsg_set(&err, 0, "the cluster cannot be made now");
+        rc = server->hooks.init(server->hooks.user, call->cookie, init, &err);
     }
     wire_arena_close(&arena);
     free(init);

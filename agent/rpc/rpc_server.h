@@ -124,8 +124,9 @@ struct rpc_hooks {
     int (*propose)(void *user, uint64_t cookie, const uint8_t *command, size_t n_bytes);
     int (*barrier)(void *user, uint64_t cookie);
     /* Make a cluster (store_init with a CHANGE_INIT command); borrowed. Its id comes from the
-     * request id, so that asking again goes on where it was. */
-    int (*init)(void *user, uint64_t cookie, const struct cluster_init *init);
+     * request id, so that asking again goes on where it was. err: has a sentence already, which
+     * the hook may replace by a better one. */
+    int (*init)(void *user, uint64_t cookie, const struct cluster_init *init, struct errmsg *err);
     /* Dry run: what catalog_apply would answer on the catalog in use. Off this thread, since it
      * may take long; rpc_check_catalog does the work. Ends in rpc_server_done. command: taken,
      * command_close and free; also on error. */

@@ -164,10 +164,12 @@ static int hook_barrier(void *user, uint64_t cookie)
     return 0;
 }
 
-static int hook_init(void *user, uint64_t cookie, const struct cluster_init *init)
+static int hook_init(void *user, uint64_t cookie, const struct cluster_init *init,
+                     struct errmsg *err)
 {
     struct rpc_world_node *node = user;
 
+    (void)err;
     node->init = *init;
     node->init_cookie = cookie;
     return 0;
