@@ -107,7 +107,7 @@ def ctest(tally, preset, label, jobs=JOBS, env=None):
 def phase_lint(tally):
     for name in ("include_rules", "format", "clean_text", "self_test"):
         step(tally, f"lint {name}", [f"tests/lint/{name}"])
-    for script in sorted(glob.glob(os.path.join(ROOT, "tests/lint/proto"))):
+    for script in sorted(glob.glob(os.path.join(ROOT, "tests/lint/proto/lint"))):
         step(tally, "lint proto", [script])
 
 
