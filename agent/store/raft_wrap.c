@@ -6,6 +6,7 @@
 
 #include "agent/store/raft_guard.h"
 #include "common/base/clock.h"
+#include "common/base/plant.h"
 #include "common/base/units.h"
 
 /* After a failed write raft_uv's retry timer holds the wrong pointer and kills the process (RN5);
@@ -277,7 +278,7 @@ static void correct(const struct raft_wrap *wrap, struct raft_message *message)
     if (message->type == RAFT_APPEND_ENTRIES_RESULT) {
         struct raft_append_entries_result *result = &message->append_entries_result;
 
-        if (wrap->answer_is_blank) {
+        if (wrap->answer_is_blank && !plant_is("stale-answer")) {
             result->last_log_index = 0;
         }
         if (result->rejected > 0 && result->last_log_index >= result->rejected) {

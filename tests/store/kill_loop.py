@@ -176,7 +176,8 @@ def percentile(values, share):
 
 def main(make, options):
     pick = random.Random(options.seed)
-    cluster = make(options=["--threshold", "2000", "--trailing", "2000"]).up()
+    keep = str(options.snapshot)
+    cluster = make(options=["--threshold", keep, "--trailing", keep]).up()
     writer = Writer(cluster, options.outstanding)
     writer.thread.start()
     times = []
@@ -201,4 +202,4 @@ def main(make, options):
 
 
 if __name__ == "__main__":
-    run(main, seed=1, cycles=30, outstanding=16)
+    run(main, seed=1, cycles=30, outstanding=16, snapshot=2000)
