@@ -462,12 +462,16 @@ int table_writer_publish(struct table_writer *writer, uint64_t number, uint32_t 
     char name[TABLE_NAME_BYTES];
     int result = n_rows > writer->state.n_rows ? state_grow(writer, n_rows, err) : 0;
 
-    if (result != 0) {
-        return result;
-    }
-    if (writer->root == NULL) {
+    if (result == 0 && writer->root == NULL) {
         result = root_make(writer, number, revision, err);
         writer->layout_number = result == 0 ? number : 0;
+        if (result == 0) {
+            return 0;
+        }
+    }
+    if (result != 0) {
+        /* What made it fail is want of room, most likely. */
+        unlinkat(writer->dir_fd, table_layout_name(number, name), 0);
         return result;
     }
     uint64_t last = writer->layout_number;

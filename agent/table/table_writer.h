@@ -61,7 +61,8 @@ uint64_t table_writer_next_layout(struct table_writer *writer);
 int table_layout_store(const char *dir, uint64_t number, const uint8_t *bytes, size_t n_bytes,
                        struct errmsg *err);
 /* Make a stored layout the current one; the words of its rows were applied before. Unlinks the one
- * before. n_rows: the layout's. Errors as table_writer_apply; the old layout stays current then. */
+ * before. n_rows: the layout's. Errors as table_writer_apply: the old layout stays
+ * current then and the stored file is gone. */
 int table_writer_publish(struct table_writer *writer, uint64_t number, uint32_t n_rows,
                          uint64_t revision, struct errmsg *err);
 
