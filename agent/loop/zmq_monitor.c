@@ -85,10 +85,11 @@ static struct endpoint forget(struct zmq_monitor *monitor, uint32_t index)
     return peer;
 }
 
-/* The oldest handshake under way: libzmq does not say whose event it is. */
-static struct endpoint forget_oldest(struct zmq_monitor *monitor)
+/* libzmq does not say whose handshake succeeded. The newest: what is old is most likely silent. */
+static struct endpoint forget_newest(struct zmq_monitor *monitor)
 {
-    return monitor->n_handshakes > 0 ? forget(monitor, 0) : (struct endpoint){.port = 0};
+    return monitor->n_handshakes > 0 ? forget(monitor, monitor->n_handshakes - 1)
+                                     : (struct endpoint){.port = 0};
 }
 
 static enum zmq_seen protocol_failure(uint32_t value)
@@ -102,16 +103,60 @@ static enum zmq_seen protocol_failure(uint32_t value)
     return ZMQ_SEEN_GARBAGE;
 }
 
-/* A descriptor still under way when it is closed has failed before libzmq had a word for it. */
-static enum zmq_seen disconnected(struct zmq_monitor *monitor, int fd, struct endpoint *ret_peer)
+static void tell(struct zmq_monitor *monitor, const struct zmq_event *event)
 {
+    if (monitor->happened != NULL) {
+        monitor->happened(monitor->user, event);
+    }
+}
+
+static struct zmq_event pop_failure(struct zmq_monitor *monitor)
+{
+    struct zmq_event failure = monitor->failures[0];
+
+    monitor->n_failures--;
+    memmove(&monitor->failures[0], &monitor->failures[1],
+            monitor->n_failures * sizeof monitor->failures[0]);
+    return failure;
+}
+
+/* A failed handshake. A listener learns with the next event but which descriptor it was. */
+static void failed(struct zmq_monitor *monitor, enum zmq_seen seen, uint32_t zap_status)
+{
+    const struct zmq_event event = {.seen = seen, .zap_status = zap_status};
+
+    if (!monitor->is_listener) {
+        tell(monitor, &event);
+        return;
+    }
+    if (monitor->n_failures == ZMQ_MONITOR_FAILURES) {
+        const struct zmq_event oldest = pop_failure(monitor);
+
+        tell(monitor, &oldest);
+    }
+    monitor->failures[monitor->n_failures++] = event;
+}
+
+/* A descriptor that ends while it is under way belongs to the failure that was said last; without
+ * one, libzmq has no word for it: it was no ZMTP. */
+static void disconnected(struct zmq_monitor *monitor, int fd)
+{
+    struct zmq_event event = {.seen = ZMQ_SEEN_DISCONNECTED};
+
     for (uint32_t i = 0; i < monitor->n_handshakes; i++) {
         if (monitor->handshakes[i].fd == fd) {
-            *ret_peer = forget(monitor, i);
-            return ZMQ_SEEN_GARBAGE;
+            event.seen = ZMQ_SEEN_GARBAGE;
+            event.peer = forget(monitor, i);
+            break;
         }
     }
-    return ZMQ_SEEN_DISCONNECTED;
+    if (monitor->n_failures > 0) {
+        struct endpoint peer = event.peer;
+
+        event = pop_failure(monitor);
+        event.peer = peer;
+    }
+    tell(monitor, &event);
 }
 
 static void decode(struct zmq_monitor *monitor, uint16_t event, uint32_t value)
@@ -124,35 +169,30 @@ static void decode(struct zmq_monitor *monitor, uint16_t event, uint32_t value)
         return;
     case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
         out.seen = ZMQ_SEEN_CONNECTED;
-        out.peer = forget_oldest(monitor);
-        break;
+        out.peer = forget_newest(monitor);
+        tell(monitor, &out);
+        return;
     case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
-        out.seen = value == EAGAIN || value == ETIMEDOUT ? ZMQ_SEEN_SILENT : ZMQ_SEEN_GAVE_UP;
-        out.peer = forget_oldest(monitor);
-        break;
+        failed(monitor, value == EAGAIN || value == ETIMEDOUT ? ZMQ_SEEN_SILENT : ZMQ_SEEN_GAVE_UP,
+               0);
+        return;
     case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
-        out.seen = protocol_failure(value);
-        out.peer = forget_oldest(monitor);
-        break;
+        failed(monitor, protocol_failure(value), 0);
+        return;
     case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
-        out.seen = ZMQ_SEEN_REFUSED;
-        out.zap_status = value;
-        out.peer = forget_oldest(monitor);
-        break;
+        failed(monitor, ZMQ_SEEN_REFUSED, value);
+        return;
     case ZMQ_EVENT_DISCONNECTED:
-        out.seen = disconnected(monitor, (int)value, &out.peer);
-        break;
+        disconnected(monitor, (int)value);
+        return;
     case ZMQ_EVENT_CLOSED:
-        if (monitor->is_listener) {
-            return;
+        if (!monitor->is_listener) {
+            out.seen = ZMQ_SEEN_CONNECT_FAILED;
+            tell(monitor, &out);
         }
-        out.seen = ZMQ_SEEN_CONNECT_FAILED;
-        break;
+        return;
     default:
         return;
-    }
-    if (monitor->happened != NULL) {
-        monitor->happened(monitor->user, &out);
     }
 }
 

@@ -38,11 +38,12 @@ struct zmq_event {
     enum zmq_seen seen;
     uint32_t zap_status; /* ZMQ_SEEN_REFUSED: 300, 400 or 500; else 0 */
     /* Of the peer, listening sockets only. libzmq's events carry no address, so it is asked of the
-     * descriptor; when several connections fail at the same moment it may be another one's. */
+     * descriptor; when handshakes overlap it may be another one's. */
     struct endpoint peer; /* ADDR_NONE: not known */
 };
 
 #define ZMQ_MONITOR_HANDSHAKES 64 /* connections under way that are remembered by descriptor */
+#define ZMQ_MONITOR_FAILURES 8    /* whose descriptor is not known yet */
 
 struct zmq_monitor {
     struct zmq_watch watch;
@@ -50,6 +51,8 @@ struct zmq_monitor {
     void (*happened)(void *user, const struct zmq_event *event);
     void *user;
     bool is_listener;
+    uint32_t n_failures; /* said by libzmq, oldest first; the descriptor's end follows */
+    struct zmq_event failures[ZMQ_MONITOR_FAILURES];
     uint32_t n_handshakes; /* oldest first */
     struct {
         int fd;
