@@ -20,13 +20,14 @@ from lan import Lan, LanCluster  # noqa: E402
 V = 0.5
 EXPIRY_S = 3 * V
 MEMORY_S = 2 * (0.5 + 0.5) + 3 * V  # U x (T + I) + 3 V
+CALM = {"timeout": "2s", "interval": "2s", "unhealthy_threshold": 3}  # 13.5 s of memory
 SLOW = 10  # a loaded machine
 BACK_WITHIN_S = 10  # A48
 HOSTS = {"a": 1, "b": 2, "c": 3, "web1": 11, "web2": 12}
 NODES = {1: "a", 2: "b", 3: "c"}
-COUNTED, REMEMBERED = 1, 2  # enum VoteStanding
-VERDICT = 1                 # enum EventType
-HELD = 1                    # enum HealthMark
+REMEMBERED = 2  # enum VoteStanding
+VERDICT = 1     # enum EventType
+HELD = 1        # enum HealthMark
 
 
 def seconds_of(duration):
@@ -48,9 +49,9 @@ def join(lan):
         lan.unfilter(host)
 
 
-def why(agent, backend):
+def why(agent, backend, group="web"):
     return agent.call("VerdictService/Why", {"backend": {
-        "group": "web", "address": backend.address, "port": backend.port}})
+        "group": group, "address": backend.address, "port": backend.port}})
 
 
 def changes(cluster):
@@ -60,12 +61,13 @@ def changes(cluster):
 
 
 def wait_expired(agent, lost, backend, since):
-    """Their votes count no longer, in neither direction. Returns how long after `since`."""
+    """Their votes count no longer, in neither direction. Returns how long after `since`. It is the
+    group with the long memory that is asked: a vote that counts until it is forgotten would show."""
     def expired():
-        answer = why(agent, backend)
+        answer = why(agent, backend, "calm")
         standing = {vote.node_id: vote.standing for vote in answer.votes}
         return answer.verdict.n_counted == 3 - len(lost) and \
-            all(standing[node] != COUNTED for node in lost)
+            all(standing[node] == REMEMBERED for node in lost)
     wait_until("an expired vote does not count (%s, of nodes %s)" % (agent.name, lost),
                SLOW * EXPIRY_S, expired)
     return time.monotonic() - since
@@ -167,8 +169,9 @@ def test(options):
         cluster.make(vote_interval="%gs" % V)
         b1, b2 = (cluster.lan_backend(name, host, 80) for name, host in (("b1", "web1"),
                                                                           ("b2", "web2")))
-        cluster.apply([tcp_group("web", [b1, b2])])
+        cluster.apply([tcp_group("web", [b1, b2]), tcp_group("calm", [b1], **CALM)])
         cluster.wait_verdicts("web", {b1: "healthy", b2: "healthy"}, seconds=60)
+        cluster.wait_verdicts("calm", {b1: "healthy"}, seconds=60)
         wait_whole(cluster, b1, time.monotonic(), "the start")
         pids = [agent.process.pid for agent in cluster.agents.values()]
 
