@@ -17,20 +17,22 @@ http {{
     access_log {folder}/access.log;
     client_body_temp_path {folder}/1; proxy_temp_path {folder}/2; fastcgi_temp_path {folder}/3;
     uwsgi_temp_path {folder}/4; scgi_temp_path {folder}/5;
-    server {{ listen {port}; location / {{ return 200 "ok\\n"; }} }}
+    keepalive_requests 100000; keepalive_timeout 3600s;
+    server {{ listen {port} backlog=4096; location / {{ return 200 "{reply}\\n"; }} }}
 }}
 """
 
 
 class Nginx:
-    """One process on PORT of all addresses of a namespace; its files are in `folder`."""
+    """One process on PORT of all addresses of a namespace; its files are in `folder`. It answers with
+    the line `reply`."""
 
-    def __init__(self, netns, folder):
+    def __init__(self, netns, folder, reply="ok"):
         self.netns, self.folder = netns, folder
         os.chmod(folder, 0o755)
         self.config = os.path.join(folder, "nginx.conf")
         with open(self.config, "w", encoding="ascii") as file:
-            file.write(CONFIG.format(folder=folder, port=PORT))
+            file.write(CONFIG.format(folder=folder, port=PORT, reply=reply))
         self.start()
 
     def start(self):
