@@ -37,7 +37,8 @@ def act(cluster, writer, pick):
 
 def main(make, options):
     pick = random.Random(options.seed)
-    cluster = make(options=["--threshold", "300", "--trailing", "300", "--padding", "2000000"]).up()
+    cluster = make(calm=False, options=["--threshold", "300", "--trailing", "300",
+                                        "--padding", "2000000"]).up()
     writer = Writer(cluster, 32)
     writer.thread.start()
     done = {}

@@ -177,7 +177,7 @@ def percentile(values, share):
 def main(make, options):
     pick = random.Random(options.seed)
     keep = str(options.snapshot)
-    cluster = make(options=["--threshold", keep, "--trailing", keep]).up()
+    cluster = make(calm=False, options=["--threshold", keep, "--trailing", keep]).up()
     writer = Writer(cluster, options.outstanding)
     writer.thread.start()
     times = []

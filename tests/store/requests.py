@@ -95,7 +95,7 @@ def membership(cluster):
     check(event["outcome"] == "done", "the leader's removal: %r" % event)
     wait_until("the removed leader is told", 30,
                lambda: "was removed" in (leader.status() or {}).get("message", ""))
-    check(leader.status()["raft"] != LEADER, "a removed node leads")
+    wait_until("the removed leader steps down", 10, lambda: leader.status()["raft"] != LEADER)
     leader.stop()
     del cluster.nodes[leader.id]
     cluster.leader()
