@@ -215,7 +215,7 @@ int shim_options_read(int argc, char *const argv[], char *const environment[],
     if (result == 0 && options_text(options, "config") != NULL) {
         result = options_read_file(options, options_text(options, "config"), err);
     }
-    struct shim_config config;
+    struct shim_config config = {0};
     if (result == 0) {
         fill_config(options, &config);
         result = take_own_addresses(options, &config, err);
