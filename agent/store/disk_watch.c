@@ -1,5 +1,7 @@
 #include "agent/store/disk_watch.h"
 
+#include <stddef.h>
+
 #include "common/base/plant.h"
 
 static enum disk_verdict blocked(const struct disk_watch *watch, const struct disk_view *view,
@@ -61,6 +63,20 @@ static enum disk_verdict judge_test(struct disk_watch *watch, const struct disk_
     return DISK_FINE;
 }
 
+#define GAP_NS UINT64_C(1000000000)
+
+/* Move the times of the standstill over a gap in which nobody looked. */
+static void skip_gap(struct disk_watch *watch, uint64_t now_ns)
+{
+    uint64_t gap_ns = watch->seen_ns == 0 ? 0 : now_ns - watch->seen_ns;
+    uint64_t *times[] = {&watch->stuck_since_ns, &watch->asked_ns, &watch->tested_ns};
+
+    for (size_t i = 0; i < 3 && gap_ns > GAP_NS; i++) {
+        *times[i] += *times[i] != 0 ? gap_ns : 0;
+    }
+    watch->seen_ns = now_ns;
+}
+
 enum disk_verdict disk_watch_step(struct disk_watch *watch, const struct disk_view *view,
                                   struct errmsg *why)
 {
@@ -69,13 +85,15 @@ enum disk_verdict disk_watch_step(struct disk_watch *watch, const struct disk_vi
     if (plant_is("rn5")) {
         return DISK_FINE;
     }
+    skip_gap(watch, view->now_ns);
     if (view->has_failed_write) {
         errmsg_set(why, ERR_IO, "a write of log entries failed");
         return DISK_FAILED;
     }
     if (!has_work || view->stored_index != watch->stored_index ||
         view->is_installing != watch->is_installing || watch->stuck_since_ns == 0) {
-        *watch = (struct disk_watch){.stored_index = view->stored_index,
+        *watch = (struct disk_watch){.seen_ns = view->now_ns,
+                                     .stored_index = view->stored_index,
                                      .is_installing = view->is_installing,
                                      .was_full = view->is_full,
                                      .stuck_since_ns = has_work ? view->now_ns : 0};

@@ -49,6 +49,7 @@ struct disk_view {
 
 /* Zeroed at the start and whenever raft is opened anew. */
 struct disk_watch {
+    uint64_t seen_ns; /* of the step before */
     uint64_t stored_index;
     uint64_t stuck_since_ns; /* 0 = progress, or nothing to do */
     uint64_t asked_ns;
@@ -58,7 +59,9 @@ struct disk_watch {
     bool is_installing;
 };
 
-/* Call at least four times a second. why: set for DISK_FAILED. */
+/* Call at least four times a second; what lies between two calls that are further apart than that
+ * (a stopped process, a loop that waits in a sync of its own) is no time of the disk's. why: set
+ * for DISK_FAILED. */
 enum disk_verdict disk_watch_step(struct disk_watch *watch, const struct disk_view *view,
                                   struct errmsg *why);
 

@@ -49,7 +49,7 @@
 #define STORE_MEMBERS_NS UINT64_C(100000000)
 #define STORE_CHANGE_RETRY_NS UINT64_C(2000000000)
 #define STORE_STOP_NS UINT64_C(2000000000)   /* for handing leadership over */
-#define STORE_CLOSE_NS UINT64_C(10000000000) /* for closing raft */
+#define STORE_CLOSE_NS UINT64_C(45000000000) /* for closing raft */
 #define STORE_FAREWELL_NS UINT64_C(5000000000)
 #define STORE_SNAPSHOT_BYTES (8u << 20)  /* of entries: a snapshot before the threshold */
 #define STORE_TRAILING_BYTES (16u << 20) /* of entries kept behind it */

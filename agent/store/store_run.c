@@ -330,7 +330,8 @@ static void on_tick(uv_timer_t *timer)
     }
     if (store->is_raft_closing) {
         if (store->now_ns - store->close_ns >= STORE_CLOSE_NS) {
-            store_fail_stop(store, STORE_EXIT_RESTART, "the log could not be closed within 10 s");
+            store_fail_stop(store, STORE_EXIT_RESTART,
+                            "the log could not be closed within 45 s: the disk is blocked");
         }
         return;
     }

@@ -95,6 +95,20 @@ static void a_blocked_disk_is_waited_for_up_to_45_s(void **state)
     assert_in_range(story.now_ms, 45000, 46000);
 }
 
+static void a_stopped_process_is_no_blocked_disk(void **state)
+{
+    struct story story = {.view = {.last_index = 5, .stored_index = 4}};
+
+    (void)state;
+    assert_int_equal(until(&story, DISK_FINE, 1000), DISK_FINE);
+    story.now_ms += 100000; /* SIGSTOP, SIGCONT */
+    assert_int_equal(until(&story, DISK_FINE, story.now_ms + 10000), DISK_ASK);
+    assert_in_range(story.now_ms, 102500, 104500);
+    story.view.test = DISK_TEST_RUNNING;
+    story.now_ms += 100000;
+    assert_int_equal(step(&story), DISK_SLOW);
+}
+
 static void a_slow_disk_gets_as_long_as_its_test_took(void **state)
 {
     struct story story = {.view = {.last_index = 5, .stored_index = 4}};
@@ -166,6 +180,7 @@ int main(void)
         cmocka_unit_test(a_lost_write_is_found_after_a_good_test),
         cmocka_unit_test(a_failed_test_or_write_ends_at_once),
         cmocka_unit_test(a_blocked_disk_is_waited_for_up_to_45_s),
+        cmocka_unit_test(a_stopped_process_is_no_blocked_disk),
         cmocka_unit_test(a_slow_disk_gets_as_long_as_its_test_took),
         cmocka_unit_test(a_full_disk_never_ends_it_and_is_opened_anew),
         cmocka_unit_test(tester_writes_beside_the_log_and_leaves_nothing),
