@@ -198,6 +198,8 @@ CAMPAIGNS = {
               "--cycles {count}", 300),
     "fresh-root": ("both set-up commands in a clean Debian 12 root", None,
                    "tests/lib/fresh_root", 1),
+    "compose": ("the compose file in a real Docker: build, health, replies, an agent replaced", None,
+                "tests/lib/compose_real", 1),
 }
 
 
