@@ -182,6 +182,7 @@ def test(options):
         http.goes_down("packets dropped", 2,
                        lambda: lan.filter("web", {"in": ["tcp dport 80 drop"]}), times_out=True)
         http.comes_back("packets dropped", lambda: lan.unfilter("web"))
+        capture.lines.stop()
 
 
 run(test)
