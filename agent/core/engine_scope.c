@@ -8,7 +8,8 @@
 bool engine_table_is_open(const struct engine *engine)
 {
     return engine->catalog != NULL &&
-           catalog_revision(engine->catalog) >= engine->config.table_revision;
+           (catalog_revision(engine->catalog) >= engine->config.table_revision ||
+            plant_is("table-older-catalog"));
 }
 
 static void emit(struct engine *engine, const struct row_word *word, struct engine_actions *actions)

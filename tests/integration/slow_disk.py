@@ -10,6 +10,7 @@ as long (and 20 ms, which is what a busy machine does to anybody), no verdict ch
 The log's writes are asynchronous; the store's own thread gets EAGAIN for them, as from a file system
 that would block, and raft_uv then writes on its pool, where the delay is. Needs root and strace.
 """
+# twin: health-waits-for-disk may not touch a disk|changed a verdict|percentile|not noticed
 import os
 import subprocess
 import sys

@@ -3,6 +3,8 @@
 is asked `nodectl why web/b1` about whichever node, over the network or at its unix socket, tells of
 the same three votes. Then each exit status of nodectl, from a situation that gives rise to it.
 """
+# twin: rpc-no-role-check exit 6 was expected
+# twin: catalog-expected-revision exit 8 was expected
 import os
 import shutil
 import subprocess
