@@ -76,13 +76,15 @@ class Node:
         for other in self.cluster.trusted:
             words += ["--trust", str(other)]
         words += self.cluster.options + self.options
+        env = dict(env or {})
         if strace:
+            env["ASAN_OPTIONS"] = "detect_leaks=0"  # that does not work beside another tracer
             words = ["strace", "-f", "-qq", "-o", "/dev/null"] + list(strace) + words
         self.lines = queue.Queue()
         self.started = False
         self.process = subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
-            stderr=open(self.log, "a"), env=dict(os.environ, **(env or {})), start_new_session=True)
+            stderr=open(self.log, "a"), env=dict(os.environ, **env), start_new_session=True)
         self.reader = threading.Thread(target=self._read, args=(self.process, self.lines), daemon=True)
         self.reader.start()
         return self

@@ -188,7 +188,7 @@ static void do_init(struct node *node, uint64_t cookie, char **at)
 
 static bool obey(struct node *node, char *line)
 {
-    static uint8_t command[LIMIT_COMMAND_BYTES];
+    static uint8_t command[LIMIT_COMMAND_BYTES + 64]; /* one that is too large, too */
     char *at = NULL;
     const char *verb = strtok_r(line, " ", &at);
 
