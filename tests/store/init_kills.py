@@ -39,7 +39,7 @@ def first_member(make, call, n):
     event = node.request("init {} %s %s" % (cluster.name, members))
     check(event["outcome"] == "done", "init after a kill at %s %d: %r" % (call, n, event))
     cluster.fill(3)
-    check(node.status()["revision"] == 4, "revision %d" % node.status()["revision"])
+    wait_until("revision 4", 10, lambda: node.status()["revision"] == 4)
     cluster.close()
     return was_killed
 

@@ -53,6 +53,7 @@ def transfers(cluster):
 
 
 def refusals(cluster):
+    cluster.settle()
     leader = cluster.leader()
     revision = leader.status()["revision"]
     event = leader.request("refused {}")
@@ -140,7 +141,7 @@ def disk_use(make):
     node.stop()
     node.start().wait_started()
     cluster.leader()
-    check(node.status()["revision"] == 401, "revision %d" % node.status()["revision"])
+    wait_until("revision 401", 10, lambda: node.status()["revision"] == 401)
     cluster.close()
 
 
