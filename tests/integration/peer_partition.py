@@ -95,7 +95,8 @@ def says_whom_it_misses(cluster, agent, lost, since):
 
 def wait_whole(cluster, backend, since, what):
     def whole():
-        return all(why(agent, backend).verdict.n_counted == 3 for agent in cluster.agents.values())
+        return all(why(agent, backend, group).verdict.n_counted == 3
+                   for agent in cluster.agents.values() for group in ("web", "calm"))
     wait_until("all votes count again", SLOW * BACK_WITHIN_S, whole)
     took = time.monotonic() - since
     check(took <= BACK_WITHIN_S, "votes were exchanged only %.1f s after %s" % (took, what))
