@@ -8,7 +8,9 @@ without pause. The second round must look like the first: median and 99th percen
 as long (and 20 ms, which is what a busy machine does to anybody), no verdict changes, no agent ends.
 
 The log's writes are asynchronous; the store's own thread gets EAGAIN for them, as from a file system
-that would block, and raft_uv then writes on its pool, where the delay is. Needs root and strace.
+that would block, and raft_uv then writes on its pool, where the delay is. With --blocked 1 the
+store's thread is delayed itself, which no asynchronous write does: leaders may change as they like
+then, and health must still not notice. Needs root and strace.
 """
 # twin: health-waits-for-disk may not touch a disk|changed a verdict|percentile|not noticed
 import os
@@ -44,7 +46,8 @@ def wall(event):
 class Disk:
     """strace on all threads of an agent: delayed or not, what is traced is the same."""
 
-    def __init__(self, agent):
+    def __init__(self, agent, is_blocked):
+        self.is_blocked = is_blocked
         self.agent, self.tracers, self.logs, self.threads = agent, [], [], {}
 
     def look_at_threads(self):
@@ -74,8 +77,9 @@ class Disk:
     def begin(self, delay_s):
         delay = "delay_enter=%d" % (delay_s * 1e6 if delay_s else 1)
         self.look_at_threads()
-        self.trace("store", ["-e", "trace=io_submit," + SYNCS, "-e", "inject=io_submit:error=EAGAIN",
-                             "-e", "inject=%s:%s" % (SYNCS, delay), "-p", self.store_thread()])
+        self.trace("store", ["-e", "trace=io_submit," + SYNCS, "-e", "inject=io_submit:%s" % (
+            delay if self.is_blocked else "error=EAGAIN"), "-e", "inject=%s:%s" % (SYNCS, delay),
+                             "-p", self.store_thread()])
         self.trace("rest", ["-f", "-e", "trace=io_submit," + SYNCS, "-e",
                             "inject=io_submit,%s:%s" % (SYNCS, delay),
                             "-p", str(self.agent.process.pid)])
@@ -315,7 +319,9 @@ def compare(before, after):
     """What became too slow."""
     wrong = []
     for name in sorted(after.series):
-        for p in (50, 99):
+        # The 99th of a few would be the worst of them.
+        n = min(len(before.series[name]), len(after.series[name]))
+        for p in (50, 99 if n >= 100 else 90):
             was, is_now = (percentile(one.series[name], p) for one in (before, after))
             if is_now > RATIO * was + NOISE_S:
                 wrong.append("%s: %dth percentile %.3f s, %.3f s before" % (name, p, is_now, was))
@@ -325,7 +331,7 @@ def compare(before, after):
 def slow(world, what, agents, options):
     wrong = None
     for _ in range(TRIES):
-        disks = [Disk(agent) for agent in agents]
+        disks = [Disk(agent, options.blocked) for agent in agents]
         before = measure(world, disks, 0, options.before)
         term = world.term()
         after = measure(world, disks, DELAY_S, options.seconds)
@@ -341,7 +347,7 @@ def slow(world, what, agents, options):
                                      after.writes, changes))
         for name in sorted(after.series):
             print("  before: %-36s slow: %s" % (before.line(name), after.line(name)))
-        check(changes <= LEADER_CHANGES, "%s: %d leader changes" % (what, changes))
+        check(changes <= LEADER_CHANGES or options.blocked, "%s: %d leader changes" % (what, changes))
         wrong = compare(before, after)
         if not wrong:
             return
@@ -359,4 +365,4 @@ def test(options):
         print("a write afterwards: revision %d" % done.revision)
 
 
-run(test, seconds=30.0, before=15.0)
+run(test, seconds=30.0, before=15.0, blocked=0)
