@@ -20,7 +20,8 @@
 #define RPC_ENVELOPE_BYTES_MAX 4096
 #define RPC_KEPT_BYTES_MAX ((size_t)16 * 1024 * 1024) /* frames of all calls under way */
 #define RPC_RETRY_NS (20 * NS_PER_MS)           /* between two tries that both could not go on */
-#define RPC_FORWARD_AGAIN_NS (3000 * NS_PER_MS) /* an answer that was lost: ask again */
+#define RPC_FORWARD_AGAIN_NS (3000 * NS_PER_MS) /* an answer that may be lost: ask again */
+#define RPC_BARRIER_AGAIN_NS (1000 * NS_PER_MS) /* the same for a barrier */
 #define RPC_PEERS_WAIT_NS (1000 * NS_PER_MS)
 #define RPC_PAGE_MAX 1000
 #define RPC_ANSWER_BUDGET_BYTES ((size_t)32 * 1024 * 1024)
@@ -74,7 +75,7 @@ struct barrier {
     uint64_t number; /* of the one under way, or of the last */
     uint64_t cookie;
     uint64_t leader_id;
-    uint64_t give_up_ns; /* a forwarded one whose answer was lost */
+    uint64_t again_ns; /* a forwarded one whose answer may be lost */
     uint64_t retry_ns;
 };
 

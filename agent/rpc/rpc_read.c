@@ -11,7 +11,6 @@
 #include "jury/v1/config.pb-c.h"
 
 #define BARRIER_METHOD "jury.v1.ClusterService/ReadBarrier"
-#define BARRIER_ANSWER_NS (1000 * NS_PER_MS) /* then another one is asked for */
 
 static bool is_leading(const struct rpc_store *store)
 {
@@ -256,7 +255,7 @@ static int forward_barrier(struct rpc_server *server, uint64_t leader_id)
     if (request != NULL) {
         request->api_version = RPC_API_VERSION;
         request->method = wire_text(&arena, BARRIER_METHOD);
-        request->deadline_ms = (uint32_t)(BARRIER_ANSWER_NS / NS_PER_MS);
+        request->deadline_ms = RPC_DEADLINE_MS_MAX;
         request->request_id.data = wire_alloc(&arena, REQUEST_ID_BYTES);
         request->request_id.len = REQUEST_ID_BYTES;
     }
@@ -291,7 +290,7 @@ static void start_barrier(struct rpc_server *server)
     } else if (store.leader_id != 0 && store.leader_id != own_node_id(server)) {
         barrier->state = BARRIER_FORWARDED;
         barrier->leader_id = store.leader_id;
-        barrier->give_up_ns = server->now_ns + BARRIER_ANSWER_NS;
+        barrier->again_ns = server->now_ns + RPC_BARRIER_AGAIN_NS;
         rc = forward_barrier(server, store.leader_id);
     } else {
         rc = ERR_NOLEADER;
@@ -311,17 +310,29 @@ static void fail_barrier(struct rpc_server *server)
     server->barrier.retry_ns = server->now_ns + RPC_RETRY_NS;
 }
 
+/* A forwarded barrier whose answer has not come: asked again under its id, as writes are. */
+static void poll_forwarded(struct rpc_server *server)
+{
+    struct barrier *barrier = &server->barrier;
+    struct rpc_store store = store_view(server);
+
+    if (store.leader_id != barrier->leader_id || !is_wanted(server)) {
+        barrier->state = BARRIER_IDLE;
+        barrier->retry_ns = server->now_ns;
+    } else if (server->now_ns >= barrier->again_ns) {
+        barrier->again_ns = server->now_ns + RPC_BARRIER_AGAIN_NS;
+        if (forward_barrier(server, barrier->leader_id) != 0) {
+            fail_barrier(server);
+        }
+    }
+}
+
 void rpc_barrier_poll(struct rpc_server *server)
 {
     struct barrier *barrier = &server->barrier;
 
     if (barrier->state == BARRIER_FORWARDED) {
-        struct rpc_store store = store_view(server);
-
-        if (store.leader_id != barrier->leader_id || server->now_ns >= barrier->give_up_ns) {
-            barrier->state = BARRIER_IDLE;
-            barrier->retry_ns = server->now_ns;
-        }
+        poll_forwarded(server);
     }
     if (barrier->state == BARRIER_IDLE && server->now_ns >= barrier->retry_ns &&
         is_wanted(server)) {

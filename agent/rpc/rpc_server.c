@@ -242,6 +242,24 @@ static void begin(struct rpc_server *server, struct call *call)
     wire_arena_close(&arena);
 }
 
+/* A peer asks again for what is under way already, since it has heard nothing: its answer goes
+ * where the newest asking came from. Doing it once more would make a slow leader slower. */
+static bool is_under_way(struct rpc_server *server, const struct intake *intake,
+                         const struct rpc_identity *identity, const struct rpc_route *route)
+{
+    for (size_t i = 0; identity->caller == RPC_CALLER_PEER && i < LIMIT_RPC_OUTSTANDING; i++) {
+        struct call *call = &server->calls[i];
+
+        if (call->stage != CALL_FREE && call->identity.caller == RPC_CALLER_PEER &&
+            call->route.forward_id == route->forward_id && call->method == intake->method &&
+            memcmp(&call->request_id, &intake->request_id, sizeof call->request_id) == 0) {
+            call->route = *route;
+            return true;
+        }
+    }
+    return false;
+}
+
 static void take(struct rpc_server *server, const struct rpc_identity *identity,
                  const struct rpc_route *route, const struct rpc_frames *frames)
 {
@@ -263,6 +281,9 @@ static void take(struct rpc_server *server, const struct rpc_identity *identity,
     }
     int rc = check_envelope(server, request, identity, &intake, &err);
     wire_arena_close(&arena);
+    if (rc == 0 && is_under_way(server, &intake, identity, route)) {
+        return;
+    }
     if (rc == 0) {
         rc = check_room(server, frames, &err);
     }
@@ -433,7 +454,7 @@ uint64_t rpc_server_next_ns(const struct rpc_server *server)
             next_ns = earlier(next_ns, server->barrier.retry_ns);
         }
         if (call->stage == CALL_BARRIER && server->barrier.state == BARRIER_FORWARDED) {
-            next_ns = earlier(next_ns, server->barrier.give_up_ns);
+            next_ns = earlier(next_ns, server->barrier.again_ns);
         }
     }
     return next_ns;

@@ -109,7 +109,11 @@ static void forward(struct rpc_server *server, struct call *call, uint64_t leade
         rpc_call_refuse(server, call, ERR_NOTLEADER, &err);
         return;
     }
-    call->cookie = rpc_new_cookie(server);
+    /* Asked again under the same id: a leader may be slow and not deaf, and then its answer to any
+     * asking is one. */
+    if (call->stage != CALL_FORWARD || call->leader_id != leader_id) {
+        call->cookie = rpc_new_cookie(server);
+    }
     int rc = server->hooks.forward(server->hooks.user, call->cookie, leader_id, &call->identity,
                                    &frames);
     if (rc != 0) {
@@ -232,10 +236,13 @@ void rpc_write_poll(struct rpc_server *server, struct call *call, const struct r
     bool has_leader = store->leader_id != 0 || store->role == RPC_ROLE_LEADER;
 
     if (call->stage == CALL_FORWARD) {
-        /* The one that was asked leads no more, or the answer was lost: it may never come. */
-        if (store->leader_id != call->leader_id || server->now_ns >= call->stage_ns) {
+        /* The one that was asked leads no more: its answer may never come. */
+        if (store->leader_id != call->leader_id) {
             server->counters.asked_again++;
             wait_leader(server, call, NULL);
+        } else if (server->now_ns >= call->stage_ns) {
+            server->counters.asked_again++;
+            dispatch(server, call, store);
         }
         return;
     }

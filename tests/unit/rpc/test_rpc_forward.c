@@ -339,6 +339,43 @@ static void a_leader_whose_answer_never_comes_is_asked_again_until_the_deadline(
     assert_int_equal(world->n_effective, 1);
 }
 
+/* Its disk takes nine seconds for a write: the answer to the first asking is one, though it was
+ * asked again meanwhile, and what was asked is done once. */
+static void a_leader_that_answers_late_is_heard(void **state)
+{
+    struct fixture *fixture = *state;
+    struct rpc_world *world = &fixture->world;
+
+    world->commit_ns_min = world->commit_ns_max = 9500 * RPC_WORLD_MS;
+    uint64_t start_ns = world->now_ns;
+    size_t n_log = world->n_log;
+    struct rpc_world_ask question = {.node_id = 2,
+                                     .method = "ConfigService/Apply",
+                                     .request = apply_request(&fixture->arena, "web"),
+                                     .deadline_ms = 30000};
+    uint32_t write = rpc_world_call(world, &question);
+    const struct rpc_world_reply *reply = rpc_world_wait(world, write, 12000);
+    assert_int_equal(reply->code, 0);
+    assert_in_range(ms_since(reply, start_ns), 9500, 9999);
+    assert_int_equal(world->n_forwarded, 4); /* again after 3, 6 and 9 s */
+    assert_int_equal(world->n_log, n_log + 1);
+
+    uint64_t n_barriers = world->n_barriers;
+    start_ns = world->now_ns;
+    question.method = "GroupService/ListGroups";
+    question.request = NULL;
+    uint32_t read = rpc_world_call(world, &question);
+    reply = rpc_world_wait(world, read, 12000);
+    assert_int_equal(reply->code, 0);
+    assert_in_range(ms_since(reply, start_ns), 9500, 9999);
+    assert_int_equal(world->n_barriers, n_barriers + 1);
+
+    rpc_world_run(world, 40000);
+    assert_int_equal(world->replies[write].n_times, 1);
+    assert_int_equal(world->replies[read].n_times, 1);
+    assert_int_equal(world->n_effective, 1);
+}
+
 static void a_leader_that_cannot_be_reached_from_here_is_named(void **state)
 {
     struct fixture *fixture = *state;
@@ -514,6 +551,7 @@ int main(void)
         TEST(a_stale_answer_says_so_with_its_revision),
         TEST(an_election_of_half_a_second_is_waited_for),
         TEST(a_leader_whose_answer_never_comes_is_asked_again_until_the_deadline),
+        TEST(a_leader_that_answers_late_is_heard),
         TEST(a_leader_that_cannot_be_reached_from_here_is_named),
         cmocka_unit_test(one_request_id_through_a_leader_kill_is_applied_once_with_the_same_answer),
 #ifdef JURY_PLANTS
