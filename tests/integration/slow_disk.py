@@ -349,6 +349,9 @@ def slow(world, what, agents, options):
             print("  before: %-36s slow: %s" % (before.line(name), after.line(name)))
         check(changes <= LEADER_CHANGES or options.blocked, "%s: %d leader changes" % (what, changes))
         wrong = compare(before, after)
+        # One after the other, by each node in turn: a follower must not lose the slow answer.
+        if after.writes[0] * 4 * DELAY_S < after.seconds and not options.blocked:
+            wrong.append("only %d writes came to their end" % after.writes[0])
         if not wrong:
             return
         print("  not this time: %s" % "; ".join(wrong))
