@@ -105,10 +105,8 @@ def ctest(tally, preset, label, jobs=JOBS, env=None):
 
 
 def phase_lint(tally):
-    for name in ("include_rules", "format", "clean_text", "self_test"):
+    for name in ("include_rules", "format", "clean_text", "self_test", "proto"):
         step(tally, f"lint {name}", [f"tests/lint/{name}"])
-    for script in sorted(glob.glob(os.path.join(ROOT, "tests/lint/proto/lint"))):
-        step(tally, "lint proto", [script])
 
 
 def phase_dev(tally):
@@ -191,7 +189,7 @@ PHASES = {
 # name -> (what it shows, preset, command with {seed} and {count}, count)
 CAMPAIGNS = {
     "sim": ("votes and verdicts on a seeded network", "dev",
-            "build/dev/bin/sim_votes --seed {seed} --count {count}", 20000),
+            "build/dev/bin/sim --first {seed} --seeds {count}", 20000),
     "fuzz": ("each fuzz target, {count} s each", "fuzz", None, 300),
     "kills": ("kill loop of the store", "dev",
               "/usr/bin/python3 tests/store/kill_loop.py --bin build/dev/bin --seed {seed} "
