@@ -174,9 +174,12 @@ void rpc_refuse_no_leader(struct rpc_server *server, struct call *call)
     uint64_t own_id = own_node_id(server);
     struct errmsg message;
 
+    const char *what = call->method->kind == METHOD_WRITE
+                           ? "nothing was changed"
+                           : "the newest committed state cannot be known";
+
     server->hooks.store(server->hooks.user, &store);
-    errmsg_set(&message, ERR_NOLEADER, "no leader: nothing was changed; this is node %" PRIu64,
-               own_id);
+    errmsg_set(&message, ERR_NOLEADER, "no leader: %s; this is node %" PRIu64, what, own_id);
     size_t used = strlen(message.text);
     for (size_t i = 0; catalog != NULL && i < catalog_n_nodes(catalog); i++) {
         uint64_t node_id = catalog_node_at(catalog, i)->spec.node_id;

@@ -134,7 +134,8 @@ static const char *advice(int errnum)
 {
     switch (errnum) {
     case EADDRINUSE:
-        return "another process listens there: stop it or choose another port";
+        return "it is taken, by another process or another listener: free it or choose another "
+               "port";
     case EACCES:
         return "a port below 1024 needs CAP_NET_BIND_SERVICE";
     case EADDRNOTAVAIL:
