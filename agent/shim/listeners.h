@@ -13,6 +13,9 @@
 
 /* Addresses that could not be opened are tried again this often. */
 #define LISTENERS_RETRY_MS 1000
+/* The first time sooner: the address may be held by a listener that the same layout took away,
+ * whose sockets close when every worker has come round. */
+#define LISTENERS_SOON_MS 100
 
 struct listeners;
 

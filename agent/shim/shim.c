@@ -211,7 +211,7 @@ static void look_at_table(struct shim *shim, uint64_t now_ms)
               (unsigned long long)header->revision, header->n_listeners, header->n_scopes,
               header->n_members);
     publish(shim);
-    shim->next_retry_ms = now_ms + LISTENERS_RETRY_MS;
+    shim->next_retry_ms = now_ms + LISTENERS_SOON_MS;
 }
 
 /* An agent that is gone changes nothing here, but somebody may want to know. */

@@ -143,6 +143,22 @@ def busy_port(world, at, port):
     check(True, f"taken {time.monotonic() - start:.1f} s after it was free")
 
 
+def moved_listener(world, at):
+    """From every address to one of them: the shim's own old socket is in the way for a moment."""
+    port = free_port()
+    groups = {"web": ("5-tuple", 900000, [(at["b1"], 100)])}
+    world.serve(groups, [("s", endpoint("0.0.0.0", port), "web", 0)])
+    one = endpoint(HOST, port)
+    wait_until(lambda: ask_name(one) == "b1", "served on every address")
+    opened = "event=listener_opened listener=\"s\" address=" + one
+    start = time.monotonic()
+    world.feed.describe(groups, [("s", one, "web", 0)])
+    world.feed.publish()
+    wait_until(lambda: world.shim.n_logged(opened) == 1, "the one address is open")
+    took = time.monotonic() - start
+    check(took < 0.9 and ask_name(one) == "b1", f"moved to one address in {took:.2f} s")
+
+
 def refused_start(command, wanted_status, *wanted):
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           timeout=20, check=False)
@@ -292,6 +308,7 @@ def main():
     killed(world, port)
     stopped(world, port)
     busy_port(world, at, port)
+    moved_listener(world, at)
     limits(world, at, bin_dir)
     full_disks(world, bin_dir)
     privileged_port(world, at)
