@@ -174,6 +174,7 @@ struct agent {
     struct zap_table *zap_table; /* reference */
 
     /* health; from agent_form on */
+    bool table_is_gone; /* its files were removed */
     bool is_formed;
     struct cluster_id cluster_id;
     uint64_t node_id;

@@ -272,6 +272,19 @@ static void log_planes(const struct agent *agent, size_t n_before, size_t n_now)
               "files=%zu before=%zu dir=%s", n_now, n_before, agent->status_dir);
 }
 
+/* Whoever cleans the run directory under a running agent should hear of it. */
+static void look_at_files(struct agent *agent)
+{
+    bool is_gone = !table_writer_is_in_place(agent->table);
+
+    if (is_gone != agent->table_is_gone) {
+        agent->table_is_gone = is_gone;
+        log_event(is_gone ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO,
+                  is_gone ? "table_files_gone" : "table_files_back", "dir=%s advice=%s",
+                  agent->table_dir, is_gone ? "\"restart jury-agent\"" : "none");
+    }
+}
+
 void agent_table_tick(struct agent *agent)
 {
     uint64_t boot_ns = clock_boottime_ns();
@@ -286,6 +299,7 @@ void agent_table_tick(struct agent *agent)
         write_late(agent, catalog != NULL ? catalog_revision(catalog) : 0);
     }
     table_writer_heartbeat(agent->table, boot_ns);
+    look_at_files(agent);
     size_t n_before = status_reader_n_planes(agent->status_reader);
     status_reader_scan(agent->status_reader, boot_ns, &n_ignored);
     log_planes(agent, n_before, status_reader_n_planes(agent->status_reader));

@@ -232,6 +232,13 @@ static void check_table(const struct agent *agent, struct rpc_ready_check *check
         agent->table != NULL && table_writer_is_published(agent->table) && agent->n_late_rows == 0;
     if (!check->is_ok) {
         errmsg_set(&check->message, 0, "no forwarding table is published, or it is out of date");
+    } else if (agent->table_is_gone) {
+        check->is_ok = false;
+        errmsg_set(
+            &check->message, 0,
+            "files of the forwarding table were removed from %s: a data plane that starts now "
+            "finds none; restart jury-agent to make them anew",
+            agent->table_dir);
     }
 }
 

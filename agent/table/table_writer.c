@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/table/jury_table.h"
@@ -37,6 +38,7 @@ struct table_writer {
     uint64_t generation; /* the last raised; before the first publish: one below the first */
     uint64_t next_number;
     struct jury_root *root; /* NULL before the first publish */
+    ino_t root_inode;
     uint64_t layout_number;
     struct state_file state;
     uint64_t *row_generations;  /* state.n_rows of them */
@@ -447,6 +449,9 @@ static int root_make(struct table_writer *writer, uint64_t layout_number, uint64
         unlinkat(writer->dir_fd, ROOT_TEMPORARY, 0);
         return result;
     }
+    struct stat info = {0};
+    fstatat(writer->dir_fd, TABLE_ROOT_NAME, &info, 0);
+    writer->root_inode = info.st_ino;
     writer->root = root;
     writer->generation++;
     step(writer);
@@ -492,6 +497,19 @@ void table_writer_heartbeat(struct table_writer *writer, uint64_t boot_ns)
     if (writer->root != NULL) {
         __atomic_store_n(&writer->root->heartbeat_ns, boot_ns, __ATOMIC_RELEASE);
     }
+}
+
+bool table_writer_is_in_place(const struct table_writer *writer)
+{
+    char name[TABLE_NAME_BYTES];
+    struct stat info;
+
+    return writer->root == NULL ||
+           (fstatat(writer->dir_fd, TABLE_ROOT_NAME, &info, 0) == 0 &&
+            info.st_ino == writer->root_inode &&
+            fstatat(writer->dir_fd, table_layout_name(writer->layout_number, name), &info, 0) ==
+                0 &&
+            fstatat(writer->dir_fd, table_state_name(writer->state.number, name), &info, 0) == 0);
 }
 
 bool table_writer_is_published(const struct table_writer *writer)

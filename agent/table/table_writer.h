@@ -70,6 +70,10 @@ int table_writer_publish(struct table_writer *writer, uint64_t number, uint32_t 
 void table_writer_heartbeat(struct table_writer *writer, uint64_t boot_ns);
 
 bool table_writer_is_published(const struct table_writer *writer);
+/* False: somebody removed or replaced a current file. Data planes that have it mapped go on with
+ * it, but one that starts now finds nothing, and no new layout reaches anybody. True before the
+ * first publish. */
+bool table_writer_is_in_place(const struct table_writer *writer);
 /* 0 before the first publish. */
 uint64_t table_writer_generation(const struct table_writer *writer);
 /* The generation with which the row's word last changed, for the drain barrier; 0 = never written.

@@ -544,6 +544,29 @@ static void a_missing_layout_is_absent_and_the_last_table_stays(void **state)
     setup_close(&setup);
 }
 
+/* They were once removed under a running agent, which went on calling the table well. */
+static void the_writer_sees_that_its_files_were_removed(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"root", "layout.", "state."};
+
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        struct setup setup;
+        char command[SCRATCH_BYTES + 64];
+        setup_init(&setup);
+        assert_true(table_writer_is_in_place(setup.writer));
+        CHECK(&setup, sketch_publish(setup.sketch, setup.writer, setup.dir, 1, &setup.err));
+        CHECK(&setup, sketch_publish(setup.sketch, setup.writer, setup.dir, 2, &setup.err));
+        assert_true(table_writer_is_in_place(setup.writer));
+
+        snprintf(command, sizeof command, "rm %s/%s*", setup.dir, kinds[i]);
+        assert_int_equal(system(command), 0);
+
+        assert_false(table_writer_is_in_place(setup.writer));
+        setup_close(&setup);
+    }
+}
+
 static void a_stuck_sequence_ends_in_the_last_copy_or_in_single_words(void **state)
 {
     (void)state;
@@ -645,6 +668,7 @@ int main(void)
         cmocka_unit_test(a_damaged_layout_is_refused_and_a_good_one_is_taken_again),
         cmocka_unit_test(every_index_of_a_layout_is_checked),
         cmocka_unit_test(a_missing_layout_is_absent_and_the_last_table_stays),
+        cmocka_unit_test(the_writer_sees_that_its_files_were_removed),
         cmocka_unit_test(a_stuck_sequence_ends_in_the_last_copy_or_in_single_words),
 #ifdef JURY_PLANTS
         cmocka_unit_test(twin_a_reader_without_its_checks_takes_what_the_tests_above_refuse),
