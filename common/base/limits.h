@@ -55,9 +55,8 @@
 #define LIMIT_VOTE_SLOTS_PER_CHUNK 4096
 #define LIMIT_VOTE_CHUNKS (LIMIT_TARGETS / LIMIT_VOTE_SLOTS_PER_CHUNK)
 #define LIMIT_BIRTHS_PER_CHUNK 64
-#define LIMIT_QUESTION_TARGETS 16 /* of one question of `why` */
-#define LIMIT_DRAIN_ENTRIES 256   /* rows of one drain report; more are sent in turn */
-#define LIMIT_PEER_MESSAGE_BYTES (320 * 1024)
+#define LIMIT_QUESTION_TARGETS 16              /* of one question of `why` */
+#define LIMIT_DRAIN_ENTRIES 256                /* rows of one drain report; more are sent in turn */
 #define LIMIT_RAFT_MESSAGE_BYTES (1024 * 1024) /* ZMQ_MAXMSGSIZE of the Raft lane */
 #define LIMIT_SEND_QUEUE_MESSAGES 1000         /* ZMQ_SNDHWM and RCVHWM */
 
@@ -75,12 +74,10 @@
 /* --- events and views --- */
 #define LIMIT_DRAINS 16384 /* drains and removals whose completion is followed at a time */
 #define LIMIT_EVENTS 4096  /* kept verdict events of one node */
-#define LIMIT_ACTIONS_PER_STEP 65536
 
 /* --- shim --- */
 #define LIMIT_SHIM_FLOWS 65536 /* a worker */
 #define LIMIT_SHIM_WORKERS 16
 #define LIMIT_DATA_PLANES 8 /* status files read by one agent */
-#define LIMIT_STATE_FILES 3
 
 #endif
