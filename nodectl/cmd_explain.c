@@ -331,6 +331,7 @@ static int explain_topics(struct ctl *ctl)
           "  profile [NAME]   what a profile fills in\n"
           "  reason [WORD]    outcomes of probes\n"
           "  rules            how votes become a verdict\n"
+          "  flows            which backends get new flows\n"
           "\nA field: nodectl explain group.check.http.expect\n"
           "A whole document to start from: nodectl explain group --example\n",
           ctl->out);
@@ -376,6 +377,9 @@ int cmd_explain(struct ctl *ctl)
     if (word != NULL) {
         return ctl_fail(ctl, ERR_USAGE, "nodectl explain %.40s does not take \"%.40s\"", topic,
                         word);
+    }
+    if (strcmp(topic, "flows") == 0) {
+        return explain_flows(ctl);
     }
     return strcmp(topic, "rules") == 0 ? explain_rules(ctl) : explain_path(ctl, topic);
 }

@@ -24,5 +24,6 @@ char *explain_default_text(const struct spec_field *field, const void *base, cha
 int explain_profile(struct ctl *ctl, const char *word);
 int explain_reason(struct ctl *ctl, const char *word);
 int explain_rules(struct ctl *ctl);
+int explain_flows(struct ctl *ctl);
 
 #endif

@@ -189,3 +189,24 @@ int explain_rules(struct ctl *ctl)
         ctl->out);
     return 0;
 }
+
+int explain_flows(struct ctl *ctl)
+{
+    fputs(
+        "A new flow takes a backend of the first line that has one. Weight 0, draining, removed "
+        "and\n"
+        "in maintenance: never.\n"
+        "\n"
+        "  healthy      healthy, or checks off, and reachable from this node\n"
+        "  unreachable  healthy by the votes, but this node's own probes fail\n"
+        "  fail-open    every backend, when none is healthy or fewer than failOpenThreshold\n"
+        "\n"
+        "Warming. When an agent or a group starts with nothing known, the backends that it began\n"
+        "with share the flows until each is judged, for the failure window + interval + 2 vote\n"
+        "intervals at most; unhealthy ones get none. The first one judged does not end it: it "
+        "would\n"
+        "get all flows alone. A backend that is added or comes back from maintenance after the\n"
+        "group's first probe is no part of it and gets nothing before it passed.\n",
+        ctl->out);
+    return 0;
+}

@@ -89,6 +89,7 @@ static void count(const struct class_member members[], uint32_t n_members,
         result->n_eligible++;
         result->n_healthy += is_healthy(member);
         result->n_initial += member->health_state == HEALTH_INITIAL;
+        result->n_late += member->health_state == HEALTH_INITIAL && member->is_late;
         *ret_judged |= member->was_judged;
         *ret_unhealthy |= member->health_state == HEALTH_UNHEALTHY;
     }
@@ -103,7 +104,7 @@ static uint8_t decide_group_state(const struct class_policy *policy,
         return GROUP_CLOSED;
     }
     if (result->is_warming) {
-        return any_unhealthy ? GROUP_DEGRADED : GROUP_OK;
+        return any_unhealthy || result->n_late > 0 ? GROUP_DEGRADED : GROUP_OK;
     }
     if (result->n_healthy == 0 ||
         UINT64_C(100) * result->n_healthy < policy->fail_open_percent * settled) {
@@ -112,15 +113,14 @@ static uint8_t decide_group_state(const struct class_policy *policy,
     return result->n_healthy < result->n_eligible ? GROUP_DEGRADED : GROUP_OK;
 }
 
-static enum row_class classify(const struct class_member *member, const struct class_result *result,
-                               bool only_unhealthy)
+static enum row_class classify(const struct class_member *member, const struct class_result *result)
 {
     if (!member->is_eligible || result->group_state == GROUP_CLOSED) {
         return ROW_NONE;
     }
     if (result->is_warming) {
-        bool usable = only_unhealthy || member->health_state != HEALTH_UNHEALTHY;
-        return usable ? ROW_WARMING : ROW_NONE;
+        bool waits = member->health_state == HEALTH_INITIAL && member->is_late;
+        return waits || member->health_state == HEALTH_UNHEALTHY ? ROW_NONE : ROW_WARMING;
     }
     if (result->group_state == GROUP_FAIL_OPEN) {
         return ROW_FAIL_OPEN;
@@ -139,15 +139,14 @@ void classes_decide(const struct class_policy *policy, const struct class_member
     bool any_unhealthy;
 
     count(members, n_members, &result, &any_judged, &any_unhealthy);
-    result.is_warming = result.n_healthy < result.n_eligible && result.n_initial > 0 &&
+    result.is_warming = result.n_healthy < result.n_eligible && result.n_initial > result.n_late &&
                         !any_judged && policy->may_warm;
     result.group_state = decide_group_state(policy, &result, any_unhealthy);
 
-    /* Warming needs one in `initial`, so there is always one that is not unhealthy; the spec's "all
-     * of m if there is none" can not come up, and costs nothing to honour. */
-    bool only_unhealthy = result.is_warming && result.n_initial + result.n_healthy == 0;
+    /* Warming needs a member of the start in `initial`, so its class is never empty: the spec's
+     * "all of m if there is none" can not come up. */
     for (uint32_t i = 0; i < n_members; i++) {
-        ret_classes[i] = (uint8_t)classify(&members[i], &result, only_unhealthy);
+        ret_classes[i] = (uint8_t)classify(&members[i], &result);
     }
     *ret_result = result;
 }

@@ -75,6 +75,7 @@ struct class_member {
     bool is_unreachable;  /* "unreachable from here" */
     bool is_eligible;     /* m: life available, admin enabled, weight > 0 */
     bool was_judged;      /* before this start (last-known-good) or before the scope's creation */
+    bool is_late;         /* it came after the scope's first probe: no part of a cold start */
 };
 
 struct class_policy {
@@ -89,9 +90,14 @@ struct class_result {
     uint32_t n_eligible; /* m */
     uint32_t n_healthy;  /* h, unreachable ones included */
     uint32_t n_initial;  /* i */
+    uint32_t n_late;     /* of these, late ones */
 };
 
-/* Classify one scope. ret_classes[i] becomes the enum row_class of members[i]. */
+/* Classify one scope. ret_classes[i] becomes the enum row_class of members[i].
+ *
+ * Warming is for a cold start: the members that the scope began with are one class as long as they
+ * are not unhealthy, so that the first one judged does not get all flows. A late one in `initial`
+ * is a new backend like any other and gets nothing before it passed. */
 void classes_decide(const struct class_policy *policy, const struct class_member members[],
                     uint32_t n_members, uint8_t ret_classes[], struct class_result *ret_result);
 /* The enum row_class of the scope's own row. */

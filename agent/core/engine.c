@@ -319,7 +319,7 @@ uint8_t engine_marks(const struct engine *engine, const struct engine_backend *b
         marks |= (engine->suspect_mask >> kind & 1) != 0 ? MARK_SUSPECT : 0;
     }
     if (engine->scopes[backend->scope].result.is_warming &&
-        backend->health_state == HEALTH_INITIAL) {
+        backend->health_state == HEALTH_INITIAL && !engine_is_late(engine, backend)) {
         marks |= MARK_WARMING;
     }
     return (uint8_t)marks;

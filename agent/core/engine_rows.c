@@ -102,6 +102,7 @@ static void follow_state(struct engine *engine, uint32_t row, bool is_new, bool 
     switch ((enum health_state)backend->health_state) {
     case HEALTH_NONE:
     case HEALTH_UNUSED:
+        backend->joined_ns = engine->now_ns;
         if (!is_new || !adopt_kept(engine, row)) {
             set_state(engine, backend, HEALTH_INITIAL);
             begin_initial(engine, row);

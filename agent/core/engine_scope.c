@@ -68,6 +68,14 @@ static bool may_warm(struct engine *engine, struct engine_scope *scope)
     return true;
 }
 
+bool engine_is_late(const struct engine *engine, const struct engine_backend *backend)
+{
+    const struct engine_scope *scope = &engine->scopes[backend->scope];
+
+    return scope->first_probe_ns != 0 && backend->joined_ns > scope->first_probe_ns &&
+           !plant_is("warming-takes-all");
+}
+
 static void classify(struct engine *engine, struct engine_scope *scope,
                      struct class_result *ret_result)
 {
@@ -86,6 +94,7 @@ static void classify(struct engine *engine, struct engine_scope *scope,
             .is_eligible = backend->life != LIFE_REMOVING && backend->weight > 0 &&
                            (backend->admin_state == ADMIN_ENABLED || plant_is("class-draining")),
             .was_judged = backend->was_judged,
+            .is_late = engine_is_late(engine, backend),
         };
     }
     classes_decide(&policy, engine->members, n, engine->classes, ret_result);

@@ -62,6 +62,7 @@ struct engine_backend {
     uint16_t http_status; /* with it */
     int64_t since_ns;     /* may lie before this machine's start */
     uint64_t initial_ns;  /* when `initial` began */
+    uint64_t joined_ns;   /* when it began to be probed in its scope */
     uint64_t kept_age_ms; /* of the last-known-good verdict, at `kept_ns` */
     uint64_t kept_ns;
 
@@ -209,6 +210,8 @@ uint64_t engine_initial_end_ns(const struct engine *engine, const struct engine_
 /* engine_scope.c */
 void engine_settle_scope(struct engine *engine, uint32_t scope, struct engine_actions *actions);
 void engine_tell_freed(struct engine *engine, struct engine_actions *actions);
+/* It was added, or came back from maintenance, after its scope's first probe. */
+bool engine_is_late(const struct engine *engine, const struct engine_backend *backend);
 bool engine_table_is_open(const struct engine *engine);
 
 /* engine_drain.c */

@@ -39,16 +39,19 @@ static void opinion_changed(struct engine *engine, uint32_t slot, enum opinion b
     id_set_add(&engine->dirty_slots, slot);
 }
 
-/* The first probe of a scope since its creation starts the clock of its warming. */
+/* The first probe of a scope since its creation starts the clock of its warming. Of a target that
+ * others share it may have begun before that: then the clock starts with the creation. */
 static void note_first_probe(struct engine *engine, const struct engine_target *target,
                              uint64_t start_ns)
 {
     for (uint32_t row = target->first_row; row != NO_ROW; row = engine->backends[row].next_user) {
-        struct engine_scope *scope = &engine->scopes[engine->backends[row].scope];
+        const struct engine_backend *backend = &engine->backends[row];
+        struct engine_scope *scope = &engine->scopes[backend->scope];
+        uint64_t first_ns = start_ns > backend->joined_ns ? start_ns : backend->joined_ns;
 
         if (scope->first_probe_ns == 0) {
-            scope->first_probe_ns = start_ns == 0 ? 1 : start_ns;
-            id_set_add(&engine->dirty_scopes, engine->backends[row].scope);
+            scope->first_probe_ns = first_ns == 0 ? 1 : first_ns;
+            id_set_add(&engine->dirty_scopes, backend->scope);
         }
     }
 }

@@ -221,6 +221,29 @@ static void check_classes(struct checker *checker, const struct world_node *node
     }
 }
 
+/* A22: of a scope that is warming only the backends that it began with are used before they passed;
+ * one that came after the scope's first probe waits, unless all bad ones are used (fail-open). */
+static void check_late(struct checker *checker, const struct witness *witness,
+                       const struct world_node *node, const struct catalog_group *group,
+                       const struct backend_line lines[])
+{
+    uint64_t first_ns = witness->first_probe_ns[group->row.row];
+
+    for (uint32_t i = 0; i < group->n_backends; i++) {
+        const struct judged *row = &witness->rows[group->backends[i].row.row];
+        bool is_late = first_ns != 0 && row->joined_ns > first_ns;
+
+        if (lines[i].health_state != HEALTH_INITIAL || !is_late) {
+            continue;
+        }
+        checker->sometimes->late_waits += lines[i].row_class == ROW_NONE;
+        if (lines[i].row_class != ROW_NONE && lines[i].row_class != ROW_FAIL_OPEN) {
+            fail(checker, node, "A22: %s backend %u came late and gets flows before it passed",
+                 group->spec.name, i);
+        }
+    }
+}
+
 static void check_group(struct checker *checker, struct witness *witness,
                         const struct world_node *node, const struct catalog_group *group,
                         uint64_t now_ns)
@@ -234,6 +257,7 @@ static void check_group(struct checker *checker, struct witness *witness,
         return;
     }
     check_classes(checker, node, group, lines);
+    check_late(checker, witness, node, group, lines);
     for (uint32_t i = 0; i < group->n_backends; i++) {
         struct judged *row = &witness->rows[group->backends[i].row.row];
 

@@ -60,6 +60,7 @@
     X(fail_open)           \
     X(group_closed)        \
     X(warming)             \
+    X(late_waits)          \
     X(ended_as_truth)
 
 struct sometimes {
@@ -91,6 +92,7 @@ struct judged {
     bool gray;
     bool held_check_changed, held_kept;
     uint64_t initial_ns;
+    uint64_t joined_ns; /* it was added, or came back from maintenance */
 };
 
 struct kept_row {
@@ -112,6 +114,8 @@ struct witness {
     bool entered[WORLD_NODES + 1];           /* in n */
     uint64_t enters_ns[WORLD_NODES + 1];
     struct judged rows[CHECK_ROWS];
+    uint64_t scope_births[CHECK_ROWS]; /* by the scope's row */
+    uint64_t first_probe_ns[CHECK_ROWS];
     struct kept_row kept[CHECK_ROWS]; /* at its last stop */
     bool has_kept;                    /* it was started with them */
 };

@@ -48,6 +48,23 @@ uint8_t witness_own_opinion(struct checker *checker, struct witness *witness, ui
     return own->opinion;
 }
 
+/* A scope begins with the first probe of one of its backends, and not before it exists. */
+static void begin_scopes(struct witness *witness, const struct probe_result *result)
+{
+    for (size_t i = 0; i < catalog_n_groups(witness->catalog); i++) {
+        const struct catalog_group *group = catalog_group_at(witness->catalog, i);
+        uint64_t *first_ns = &witness->first_probe_ns[group->row.row];
+
+        for (uint32_t j = 0; j < group->n_backends && *first_ns == 0; j++) {
+            const struct judged *row = &witness->rows[group->backends[j].row.row];
+
+            if (row->target_slot == result->id.slot && row->target_birth == result->id.birth) {
+                *first_ns = row->joined_ns > result->start_ns ? row->joined_ns : result->start_ns;
+            }
+        }
+    }
+}
+
 static void hear_result(struct checker *checker, struct witness *witness,
                         const struct probe_result *result)
 {
@@ -59,6 +76,7 @@ static void hear_result(struct checker *checker, struct witness *witness,
     }
     const struct health_check *check = witness_check_at(witness, slot);
     struct own *own = &witness->own[slot];
+    begin_scopes(witness, result);
     witness_own_opinion(checker, witness, slot, result->end_ns);
     if (result->probe_class == PROBE_PASS) {
         own->passes++;
@@ -278,6 +296,7 @@ static void follow_row(struct checker *checker, struct witness *witness,
             backend->spec.admin_state == ADMIN_MAINTENANCE ? HEALTH_UNUSED : HEALTH_UNAVAILABLE;
         row->gray = row->held_check_changed = row->held_kept = false;
     } else if (row->state == HEALTH_NONE || row->state == HEALTH_UNUSED) {
+        row->joined_ns = now_ns;
         begin_row(checker, witness, backend, now_ns);
     } else if (row->state == HEALTH_UNAVAILABLE) {
         row->state = HEALTH_HEALTHY;
@@ -331,6 +350,11 @@ static void hear_catalog(struct checker *checker, struct witness *witness, uint6
     for (size_t i = 0; i < catalog_n_groups(catalog); i++) {
         const struct catalog_group *group = catalog_group_at(catalog, i);
 
+        assert(group->row.row < CHECK_ROWS);
+        if (witness->scope_births[group->row.row] != group->row.birth) {
+            witness->scope_births[group->row.row] = group->row.birth;
+            witness->first_probe_ns[group->row.row] = 0;
+        }
         for (uint32_t j = 0; j < group->n_backends; j++) {
             follow_row(checker, witness, &group->backends[j], now_ns);
         }

@@ -9,8 +9,9 @@
 
 #include "agent/core/classes.h"
 
-/* Members in letters: h healthy, r healthy and unreachable from here, i initial, u unhealthy, o
- * checks off, and in upper case the same but not eligible (weight 0, draining, removing, ...). */
+/* Members in letters: h healthy, r healthy and unreachable from here, i initial, l initial
+ * and late, u unhealthy, o checks off, and in upper case the same but not eligible (weight 0,
+ * draining, removing, ...). */
 static struct class_member member_of(char letter)
 {
     struct class_member member = {.is_eligible = letter >= 'a'};
@@ -25,6 +26,10 @@ static struct class_member member_of(char letter)
         break;
     case 'i':
         member.health_state = HEALTH_INITIAL;
+        break;
+    case 'l':
+        member.health_state = HEALTH_INITIAL;
+        member.is_late = true;
         break;
     case 'u':
         member.health_state = HEALTH_UNHEALTHY;
@@ -85,6 +90,13 @@ static void new_flows_take_the_first_class_that_is_not_empty(void **state)
         {"hhh", 0, false, true, false, "111", GROUP_OK},
         {"huu", 0, false, true, false, "1--", GROUP_DEGRADED}, /* nobody is initial */
         {"hI", 0, false, true, false, "1-", GROUP_OK},
+        /* warming, and one came later: it gets nothing before it passed (A22) */
+        {"hil", 0, false, true, false, "ww-", GROUP_DEGRADED},
+        {"iil", 0, false, true, false, "ww-", GROUP_DEGRADED},
+        {"hhl", 0, false, true, false, "11-", GROUP_DEGRADED}, /* the start is over */
+        {"uil", 0, false, true, false, "-w-", GROUP_DEGRADED},
+        {"uul", 0, false, true, false, "333", GROUP_FAIL_OPEN}, /* nobody else is left */
+        {"l", 0, true, true, false, "-", GROUP_CLOSED},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -122,6 +122,7 @@ static void explanations_are_as_reviewed(void **state)
         {"explain profile gwlb", "explain_profile_gwlb"},
         {"explain reason", "explain_reasons"},
         {"explain rules", "explain_rules"},
+        {"explain flows", "explain_flows"},
         {"explain group --example", "explain_group_example"},
         {"explain group.check.tcp -o json", "explain_json"},
     };
