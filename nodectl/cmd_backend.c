@@ -1,6 +1,7 @@
 /* backend: list, drain, ready. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -13,6 +14,7 @@
 #include "nodectl/render.h"
 
 #define POLL_NS (300 * NS_PER_MS)
+#define CLOSING_NS (5 * NS_PER_SECOND)
 #define WAIT_MARGIN_NS (60 * NS_PER_SECOND) /* behind the deadline: a silent node's report */
 
 int cmd_backend_list(struct ctl *ctl)
@@ -102,19 +104,32 @@ struct drain_watch {
     const struct backend_ref *ref;
     uint64_t revision;    /* that committed the drain */
     uint64_t deadline_ns; /* monotonic; 0 = not known yet */
-    uint64_t n_flows;     /* as told last */
-    bool is_told;
+    uint64_t closing_ns;  /* monotonic, when the data planes are to have closed what was left */
+    char *told;           /* progress as told last; owned */
 };
 
 static void tell_progress(struct ctl *ctl, struct drain_watch *watch,
                           const Jury__V1__DrainStatus *drain)
 {
-    if (!watch->is_told || watch->n_flows != drain->n_flows) {
-        ctl_note(ctl, "%" PRIu64 " flows left on %zu nodes that are not done", drain->n_flows,
-                 drain->n_pending_nodes);
+    char *text = render_drain_progress(drain);
+
+    if (text != NULL && (watch->told == NULL || strcmp(watch->told, text) != 0)) {
+        ctl_note(ctl, "%s", text);
+        free(watch->told);
+        watch->told = text;
+    } else {
+        free(text);
     }
-    watch->is_told = true;
-    watch->n_flows = drain->n_flows;
+}
+
+/* A drain is over at its deadline; the data planes close what is left just then and tell it with
+ * their next report. What was closed should be in the answer, so that is waited for a moment. */
+static bool is_still_closing(struct drain_watch *watch, const Jury__V1__DrainStatus *drain)
+{
+    if (watch->closing_ns == 0) {
+        watch->closing_ns = clock_monotonic_ns() + CLOSING_NS;
+    }
+    return drain->n_flows > 0 && clock_monotonic_ns() < watch->closing_ns;
 }
 
 /* The deadline passes on every node's own clock; after it nobody has to wait for long. */
@@ -172,7 +187,7 @@ static int look(struct ctl *ctl, struct drain_watch *watch, bool *ret_ended)
             rc = taken_back(ctl);
         } else if (status->drain == NULL) {
             *ret_ended = false; /* the node has not begun with it yet */
-        } else if (status->drain->is_done) {
+        } else if (status->drain->is_done && !is_still_closing(watch, status->drain)) {
             if (ctl_is_json(ctl)) {
                 rc = ctl_print_message(ctl, &status->drain->base);
             } else {
@@ -199,13 +214,15 @@ static int wait_drained(struct ctl *ctl, const struct backend_ref *ref, uint64_t
         rc = look(ctl, &watch, &has_ended);
         if (rc == 0 && !has_ended) {
             if (watch.deadline_ns != 0 && clock_monotonic_ns() > watch.deadline_ns) {
-                return ctl_fail(ctl, ERR_TIMEOUT,
-                                "the deadline of the drain passed long ago and not every node is "
-                                "done");
+                rc = ctl_fail(ctl, ERR_TIMEOUT,
+                              "the deadline of the drain passed long ago and not every node is "
+                              "done");
+            } else {
+                pause_ns(POLL_NS);
             }
-            pause_ns(POLL_NS);
         }
     }
+    free(watch.told);
     return rc;
 }
 

@@ -126,7 +126,7 @@ static void put_drain_cell(struct render_table *table, const Jury__V1__DrainStat
     if (drain == NULL) {
         render_cell(table, "-");
     } else if (drain->is_done) {
-        render_cell(table, "done");
+        render_cell(table, "done%s", drain->n_uncounted_nodes > 0 ? ", flows unknown" : "");
     } else if (drain->remaining != NULL) {
         render_cell(table, "%" PRIu64 " flows, %s left", drain->n_flows,
                     render_duration(drain->remaining, text));
@@ -198,24 +198,65 @@ void render_backends(struct ctl *ctl, Jury__V1__BackendStatus *const backends[],
     render_table_print(ctl, table);
 }
 
-void render_drain(struct ctl *ctl, const Jury__V1__DrainStatus *drain)
+static void put_nodes(FILE *out, const char *title, const uint64_t nodes[], size_t n_nodes)
+{
+    for (size_t i = 0; i < n_nodes; i++) {
+        if (i == 0) {
+            fprintf(out, "%s node%s ", title, n_nodes == 1 ? "" : "s");
+        }
+        fprintf(out, "%s%" PRIu64, i > 0 ? ", " : "", nodes[i]);
+    }
+}
+
+/* What is known of the flows; nothing is said of a number that nobody counted. */
+static void put_flows(FILE *out, const Jury__V1__DrainStatus *drain)
+{
+    bool is_known = drain->n_uncounted_nodes == 0;
+
+    if (is_known || drain->n_flows > 0) {
+        fprintf(out, ", %" PRIu64 " flow%s left%s", drain->n_flows, drain->n_flows == 1 ? "" : "s",
+                is_known ? "" : " where they are counted");
+    }
+    put_nodes(out, ", flows are not known on", drain->uncounted_nodes, drain->n_uncounted_nodes);
+    if (!is_known) {
+        fputs(" (no data plane counts there)", out);
+    }
+    if (drain->n_closed > 0) {
+        fprintf(out, ", %" PRIu64 " %s closed by the drain", drain->n_closed,
+                drain->n_closed == 1 ? "was" : "were");
+    }
+}
+
+/* with_time: also what changes each moment. */
+static void put_drain(FILE *out, const Jury__V1__DrainStatus *drain, bool with_time)
 {
     char text[RENDER_TEXT_BYTES];
 
-    fprintf(ctl->out, "%s, %" PRIu64 " flows left", drain->is_done ? "done" : "not done",
-            drain->n_flows);
-    if (drain->remaining != NULL) {
-        fprintf(ctl->out, ", %s to the deadline of this node",
-                render_duration(drain->remaining, text));
+    fputs(drain->is_done ? "done" : "not done", out);
+    put_flows(out, drain);
+    if (with_time && !drain->is_done && drain->remaining != NULL) {
+        fprintf(out, ", %s to the deadline of this node", render_duration(drain->remaining, text));
     }
-    for (size_t i = 0; i < drain->n_pending_nodes; i++) {
-        fprintf(ctl->out, "%s%" PRIu64,
-                i > 0                         ? ", "
-                : drain->n_pending_nodes == 1 ? "; waiting for node "
-                                              : "; waiting for nodes ",
-                drain->pending_nodes[i]);
-    }
+    put_nodes(out, "; waiting for", drain->pending_nodes, drain->n_pending_nodes);
+}
+
+void render_drain(struct ctl *ctl, const Jury__V1__DrainStatus *drain)
+{
+    put_drain(ctl->out, drain, true);
     fputc('\n', ctl->out);
+}
+
+char *render_drain_progress(const Jury__V1__DrainStatus *drain)
+{
+    char *text = NULL;
+    size_t n_bytes = 0;
+    FILE *out = open_memstream(&text, &n_bytes);
+
+    if (out == NULL) {
+        return NULL;
+    }
+    put_drain(out, drain, false);
+    return fclose(out) == 0 ? text : NULL;
 }
 
 void render_listeners(struct ctl *ctl, const Jury__V1__ListListenersResponse *listeners)

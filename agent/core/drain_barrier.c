@@ -111,7 +111,9 @@ void drains_forget_node(struct drains *drains, uint32_t node)
         drains->drains[i].done &= ~(UINT64_C(1) << node);
         drains->drains[i].reported &= ~(UINT64_C(1) << node);
         drains->drains[i].counting &= ~(UINT64_C(1) << node);
+        drains->drains[i].emptied &= ~(UINT64_C(1) << node);
         drains->drains[i].n_flows[node] = 0;
+        drains->drains[i].n_closed[node] = 0;
     }
 }
 
@@ -134,6 +136,12 @@ void drains_note(struct drains *drains, uint32_t row, uint64_t birth, uint64_t d
     if (word->is_done) {
         set_bit(&drain->done, node, true);
     }
+    if (word->is_done && word->is_counting && word->n_flows == 0) {
+        set_bit(&drain->emptied, node, true);
+    }
+    if (word->n_closed > drain->n_closed[node]) {
+        drain->n_closed[node] = word->n_closed;
+    }
     drain->n_flows[node] = word->n_flows < UINT32_MAX ? (uint32_t)word->n_flows : UINT32_MAX;
 }
 
@@ -145,4 +153,35 @@ uint64_t drain_flows(const struct drain *drain, uint64_t nodes)
         n_flows += drain->n_flows[__builtin_ctzll(left)];
     }
     return n_flows;
+}
+
+uint64_t drain_closed(const struct drain *drain, uint64_t nodes)
+{
+    uint64_t n_closed = 0;
+
+    for (uint64_t left = nodes; left != 0; left &= left - 1) {
+        n_closed += drain->n_closed[__builtin_ctzll(left)];
+    }
+    return n_closed;
+}
+
+uint64_t drain_uncounted(const struct drain *drain, uint64_t nodes, uint64_t silent)
+{
+    uint64_t unknown = (drain->reported & ~drain->counting) | silent;
+
+    return nodes & unknown & ~drain->emptied;
+}
+
+void closed_count_note(struct closed_count *count, uint64_t counter, bool from_zero)
+{
+    uint64_t before = count->last;
+
+    if (!count->is_begun) {
+        before = from_zero ? 0 : counter;
+    } else if (counter < before) {
+        before = counter;
+    }
+    count->is_begun = true;
+    count->n_closed += counter - before;
+    count->last = counter;
 }

@@ -22,9 +22,21 @@ struct drain {
     uint64_t done;     /* nodes that said so; it stays said for this drain */
     uint64_t reported; /* nodes that reported at all */
     uint64_t counting; /* nodes whose data plane counts flows */
+    uint64_t emptied; /* nodes that were done and counted none: known, whoever stops counting now */
     uint32_t n_flows[LIMIT_NODES];
+    uint64_t n_closed[LIMIT_NODES];
     bool is_told; /* completion was told */
 };
+
+/* Flows that this node's drain closed, from counters that began before it. */
+struct closed_count {
+    bool is_begun;
+    uint64_t last;     /* as the data planes said last */
+    uint64_t n_closed; /* since the beginning */
+};
+/* counter: of all data planes. It goes back when one of them ends: counting goes on from there.
+ * from_zero: it is too late to learn what it was before the drain, so all of it counts. */
+void closed_count_note(struct closed_count *count, uint64_t counter, bool from_zero);
 
 struct drains {
     struct drain *drains;   /* owned; rising rows are not kept, the map is */
@@ -50,13 +62,19 @@ void drains_forget_node(struct drains *drains, uint32_t node);
 
 struct drain_word {
     uint64_t n_flows;
+    uint64_t n_closed;
     bool is_counting;
     bool is_done;
 };
 /* What a node said. Ignored unless it is about this very drain. */
 void drains_note(struct drains *drains, uint32_t row, uint64_t birth, uint64_t drain_revision,
                  uint32_t node, const struct drain_word *word);
-/* Flows left on all nodes that count. */
+/* Flows left on those of the nodes that count. */
 uint64_t drain_flows(const struct drain *drain, uint64_t nodes);
+/* Flows that it closed on them. */
+uint64_t drain_closed(const struct drain *drain, uint64_t nodes);
+/* Those of the nodes whose flows are not known. silent: nodes that are not heard. A node that only
+ * has not said anything yet is pending, and not among them. */
+uint64_t drain_uncounted(const struct drain *drain, uint64_t nodes, uint64_t silent);
 
 #endif

@@ -60,8 +60,9 @@ enum engine_event_kind {
 struct data_plane_row {
     uint32_t row;
     uint64_t birth;
-    uint64_t n_flows; /* of all data planes of this node */
-    bool is_adopted;  /* each has adopted the generation that carried this drain's word */
+    uint64_t n_flows;  /* of all data planes of this node */
+    uint64_t n_closed; /* by flow policy, since the data planes began */
+    bool is_adopted;   /* each has adopted the generation that carried this drain's word */
 };
 
 struct data_plane_status {

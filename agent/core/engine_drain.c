@@ -61,6 +61,7 @@ void engine_hear_report(struct engine *engine, uint64_t peer, const struct drain
     for (uint16_t i = 0; i < report->n_entries; i++) {
         const struct drain_entry *entry = &report->entries[i];
         struct drain_word word = {.n_flows = entry->n_flows,
+                                  .n_closed = entry->n_closed,
                                   .is_counting = entry->is_counting,
                                   .is_done = entry->is_done};
 
@@ -75,6 +76,14 @@ static bool deadline_passed(const struct engine *engine, const struct engine_bac
     return deadline_ns != 0 && engine->boot_ns >= deadline_ns;
 }
 
+static bool is_closing_at_once(const struct engine *engine, const struct engine_backend *backend)
+{
+    const struct engine_row *row = &engine->rows[backend - engine->backends];
+
+    return (row->has_word && row->word.flow_policy == FLOW_CLOSE_NOW) ||
+           deadline_passed(engine, backend);
+}
+
 /* This node's own part: done without flows, at the deadline, or, when nothing counts them, at the
  * deadline or at once if there is none (spec.md 2). */
 static void note_own(struct engine *engine, uint32_t row, bool is_counting, uint64_t n_flows,
@@ -82,7 +91,8 @@ static void note_own(struct engine *engine, uint32_t row, bool is_counting, uint
 {
     const struct engine_backend *backend = &engine->backends[row];
     uint32_t self = observers_index(&engine->observers, engine->config.node_id);
-    struct drain_word word = {.n_flows = n_flows, .is_counting = is_counting};
+    struct drain_word word = {
+        .n_flows = n_flows, .n_closed = backend->closed.n_closed, .is_counting = is_counting};
 
     if (self == OBSERVER_NO_INDEX) {
         return;
@@ -96,6 +106,21 @@ static void note_own(struct engine *engine, uint32_t row, bool is_counting, uint
     drains_note(&engine->drains, row, backend->birth, backend->drain_revision, self, &word);
 }
 
+/* Data planes count what they closed from their own start, over all drains. The first look at a
+ * drain comes before its deadline, so it tells what was closed before; only where flows are closed
+ * at once it may come too late. */
+static void note_closed(struct engine *engine, uint32_t row, uint64_t counter)
+{
+    struct engine_backend *backend = &engine->backends[row];
+
+    if (backend->closed_revision != backend->drain_revision) {
+        backend->closed_revision = backend->drain_revision;
+        backend->closed.n_closed = 0;
+        backend->closed.is_begun &= is_closing_at_once(engine, backend);
+    }
+    closed_count_note(&backend->closed, counter, is_closing_at_once(engine, backend));
+}
+
 void engine_take_data_plane(struct engine *engine, const struct data_plane_status *status)
 {
     engine->data_plane_counts = status->is_counting;
@@ -104,9 +129,25 @@ void engine_take_data_plane(struct engine *engine, const struct data_plane_statu
         const struct data_plane_row *row = &status->rows[i];
 
         if (row->row < engine->n_rows && engine->backends[row->row].birth == row->birth) {
+            note_closed(engine, row->row, row->n_closed);
             note_own(engine, row->row, true, row->n_flows, row->is_adopted);
         }
     }
+}
+
+/* Members that are not heard, this node itself never among them. */
+static uint64_t find_silent(const struct engine *engine)
+{
+    uint32_t self = observers_index(&engine->observers, engine->config.node_id);
+    uint64_t silent = 0;
+
+    for (uint32_t i = 0; i < LIMIT_NODES; i++) {
+        bool is_heard = engine->peers[i].heard_ns != 0 &&
+                        engine->now_ns <= engine->peers[i].heard_ns + 3 * engine->vote_interval_ns;
+
+        silent |= (uint64_t)(!is_heard && i != self) << i;
+    }
+    return silent;
 }
 
 /* Peers that neither are done nor can be waited for any longer: not heard, and past the deadline,
@@ -118,29 +159,28 @@ static uint64_t given_up(const struct engine *engine, const struct drain *drain)
     bool waited = engine_row_deadline_ns(backend) != 0
                       ? deadline_passed(engine, backend)
                       : engine->now_ns >= drain->since_ns + idle_ns;
-    uint64_t silent = 0;
 
-    for (uint32_t i = 0; i < LIMIT_NODES; i++) {
-        bool is_heard = engine->peers[i].heard_ns != 0 &&
-                        engine->now_ns <= engine->peers[i].heard_ns + 3 * engine->vote_interval_ns;
-
-        silent |= (uint64_t)!is_heard << i;
-    }
-    uint32_t self = observers_index(&engine->observers, engine->config.node_id);
-    if (self != OBSERVER_NO_INDEX) {
-        silent &= ~(UINT64_C(1) << self);
-    }
-    return waited ? silent : 0;
+    return waited ? find_silent(engine) : 0;
 }
 
-uint64_t engine_drain_pending(const struct engine *engine, const struct drain *drain)
+static uint64_t find_observers(const struct engine *engine)
 {
     uint64_t observers = 0;
 
     for (uint32_t i = 0; i < LIMIT_NODES; i++) {
         observers |= (uint64_t)engine->observers.members[i].is_observer << i;
     }
-    return observers & ~drain->done & ~given_up(engine, drain);
+    return observers;
+}
+
+uint64_t engine_drain_pending(const struct engine *engine, const struct drain *drain)
+{
+    return find_observers(engine) & ~drain->done & ~given_up(engine, drain);
+}
+
+uint64_t engine_drain_uncounted(const struct engine *engine, const struct drain *drain)
+{
+    return drain_uncounted(drain, find_observers(engine), find_silent(engine));
 }
 
 static void tell_done(struct engine *engine, struct drain *drain, struct engine_actions *actions)
@@ -192,6 +232,7 @@ static void report(struct engine *engine, struct engine_actions *actions)
             .birth = drain->birth,
             .drain_revision = drain->drain_revision,
             .n_flows = drain->n_flows[self],
+            .n_closed = drain->n_closed[self],
             .is_counting = (drain->counting >> self & 1) != 0,
             .is_done = (drain->done >> self & 1) != 0,
         };

@@ -69,6 +69,9 @@ struct engine_backend {
     uint64_t drain_deadline_ns; /* boot time; of deadline_revision; 0 = none */
     uint64_t deadline_revision;
     uint64_t verdict_deadline_ns; /* boot time; 0 = none */
+
+    struct closed_count closed; /* of the drain of closed_revision */
+    uint64_t closed_revision;
 };
 
 struct engine_scope {
@@ -221,6 +224,8 @@ void engine_take_data_plane(struct engine *engine, const struct data_plane_statu
 void engine_run_drains(struct engine *engine, struct engine_actions *actions);
 /* Observers (bits) that are still waited for. */
 uint64_t engine_drain_pending(const struct engine *engine, const struct drain *drain);
+/* Observers whose flows are not known. */
+uint64_t engine_drain_uncounted(const struct engine *engine, const struct drain *drain);
 /* Deadline of a drain or removal in boot time; 0 = none. */
 uint64_t engine_row_deadline_ns(const struct engine_backend *backend);
 

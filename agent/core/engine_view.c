@@ -211,6 +211,17 @@ static void view_tally(const struct tally *tally, struct backend_view *view)
     view->n_remembered_pass = tally->n_lost_pass;
 }
 
+/* Bits of members to their ids. */
+static uint8_t list_nodes(const struct engine *engine, uint64_t bits, uint64_t ids[LIMIT_NODES])
+{
+    uint8_t n = 0;
+
+    for (uint64_t left = bits; left != 0; left &= left - 1) {
+        ids[n++] = engine->observers.members[__builtin_ctzll(left)].node_id;
+    }
+    return n;
+}
+
 static void view_flows(const struct engine *engine, uint32_t row, uint64_t boot_ns,
                        struct backend_view *view)
 {
@@ -227,12 +238,11 @@ static void view_flows(const struct engine *engine, uint32_t row, uint64_t boot_
     if (drain == NULL) {
         return;
     }
-    uint64_t pending = engine_drain_pending(engine, drain);
-    view->n_flows = drain_flows(drain, UINT64_MAX);
-    for (uint64_t left = pending; left != 0; left &= left - 1) {
-        view->pending[view->n_nodes_pending++] =
-            engine->observers.members[__builtin_ctzll(left)].node_id;
-    }
+    uint64_t uncounted = engine_drain_uncounted(engine, drain);
+    view->n_flows = drain_flows(drain, ~uncounted);
+    view->n_closed = drain_closed(drain, UINT64_MAX);
+    view->n_nodes_uncounted = list_nodes(engine, uncounted, view->uncounted);
+    view->n_nodes_pending = list_nodes(engine, engine_drain_pending(engine, drain), view->pending);
 }
 
 static const struct catalog_group *find_group(const struct engine *engine, const char *group)

@@ -59,9 +59,10 @@ struct drain_entry {
     uint64_t birth;
     uint64_t drain_revision; /* which drain of the row */
     uint64_t n_flows;
-    bool is_counting; /* a data plane of this node counts flows; else n_flows says nothing */
-    bool is_done;     /* no flow is left, by a data plane that has adopted the drain; or the
-                         deadline has passed; or nothing counts and there is no deadline */
+    uint64_t n_closed; /* by this drain */
+    bool is_counting;  /* a data plane of this node counts flows; else n_flows says nothing */
+    bool is_done;      /* no flow is left, by a data plane that has adopted the drain; or the
+                          deadline has passed; or nothing counts and there is no deadline */
 };
 struct drain_report {
     uint64_t epoch;

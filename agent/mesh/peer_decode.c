@@ -168,6 +168,7 @@ static int read_report(const Jury__Internal__DrainReport *message, struct drain_
             .n_flows = entry->n_flows,
             .is_counting = entry->is_counting,
             .is_done = entry->is_done,
+            .n_closed = entry->n_closed,
         };
     }
     return 0;

@@ -143,6 +143,7 @@ static Jury__Internal__DrainEntry *entry_new(struct wire_arena *arena,
         message->n_flows = entry->n_flows;
         message->is_counting = entry->is_counting;
         message->is_done = entry->is_done;
+        message->n_closed = entry->n_closed;
     }
     return message;
 }

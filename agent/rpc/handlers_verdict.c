@@ -47,6 +47,17 @@ static Jury__V1__Verdict *verdict_new(const struct view *view,
     return verdict;
 }
 
+static size_t nodes_new(const struct view *view, const uint64_t ids[], size_t n,
+                        uint64_t **ret_nodes)
+{
+    *ret_nodes = wire_alloc_array(view->arena, n, sizeof **ret_nodes);
+    if (*ret_nodes == NULL) {
+        return 0;
+    }
+    memcpy(*ret_nodes, ids, n * sizeof **ret_nodes);
+    return n;
+}
+
 /* Present while flows come to their end. */
 static Jury__V1__DrainStatus *drain_new(const struct view *view,
                                         const struct catalog_backend *backend,
@@ -73,13 +84,11 @@ static Jury__V1__DrainStatus *drain_new(const struct view *view,
         drain->remaining = wire_duration_new(view->arena, backend_view->deadline_in_ns);
     }
     drain->n_flows = backend_view->n_flows;
-    drain->pending_nodes =
-        wire_alloc_array(view->arena, backend_view->n_nodes_pending, sizeof *drain->pending_nodes);
-    if (drain->pending_nodes != NULL) {
-        memcpy(drain->pending_nodes, backend_view->pending,
-               backend_view->n_nodes_pending * sizeof *drain->pending_nodes);
-        drain->n_pending_nodes = backend_view->n_nodes_pending;
-    }
+    drain->n_closed = backend_view->n_closed;
+    drain->n_pending_nodes = nodes_new(view, backend_view->pending, backend_view->n_nodes_pending,
+                                       &drain->pending_nodes);
+    drain->n_uncounted_nodes = nodes_new(view, backend_view->uncounted,
+                                         backend_view->n_nodes_uncounted, &drain->uncounted_nodes);
     drain->is_done = is_ending && backend_view->n_nodes_pending == 0;
     return drain;
 }

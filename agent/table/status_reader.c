@@ -413,6 +413,7 @@ bool status_reader_answer(struct status_reader *reader, const struct table_write
         bool is_known = status_reader_row(reader, rows[i].row, rows[i].birth, &sum);
 
         rows[i].n_flows = sum.flows;
+        rows[i].n_closed = sum.closed;
         rows[i].is_adopted = is_counting && is_known && generation != 0 && adopted >= generation;
     }
     return is_counting;

@@ -313,12 +313,46 @@ def a_drain_waits_until_it_is_done():
     with agent_with(answer) as agent:
         run = Run(agent, "backend", "drain", "web/10.0.0.1:80", "--timeout", "1500ms", "--wait")
         run.expect(0, out="web/10.0.0.1:80 is draining since revision 43\ndone, 0 flows left\n",
-                   err="5 flows left")
+                   err="not done, 5 flows left")
         timeout = agent.calls[0][1].timeout
         check((timeout.seconds, timeout.nanos) == (1, 500000000), "the timeout is sent exactly")
         check(all(call[2].stale for call in agent.calls[1:]), "waiting needs no leader")
         run = Run(agent, "backend", "drain", "web/10.0.0.1:80", "--wait", "-o", "json").expect(0)
         check(run.json(run.out).get("isDone") is True, "with --wait JSON is the end of the drain")
+
+
+def a_drain_that_nobody_counted_or_that_cut_flows_says_so():
+    """It said "0 flows left" where no data plane counted, a countdown beside "done", and nothing of
+    flows closed at the deadline."""
+    def ended(**fields):
+        def answer(method, _request, _envelope):
+            if method == "DrainBackend":
+                return M["DrainBackendResponse"](revision=43)
+            page = backends(draining=True, done=True)
+            drain = page.backends[0].drain
+            drain.remaining.seconds = 20
+            drain.n_flows = fields.get("flows", 0)
+            drain.n_closed = fields.get("closed", 0)
+            drain.uncounted_nodes.extend(fields.get("uncounted", []))
+            return page
+        return answer
+    for fields, said in (
+            ({"uncounted": [1]}, "done, flows are not known on node 1 (no data plane counts there)\n"),
+            ({"uncounted": [1, 3], "closed": 4},
+             "done, flows are not known on nodes 1, 3 (no data plane counts there), "
+             "4 were closed by the drain\n"),
+            ({"closed": 1}, "done, 0 flows left, 1 was closed by the drain\n")):
+        with agent_with(ended(**fields)) as agent:
+            agent.revision = 43
+            run = Run(agent, "backend", "drain", "web/10.0.0.1:80", "--wait")
+            run.expect(0, out="draining since revision 43\n" + said)
+            check("flows left" not in run.out or "uncounted" not in fields, "no number is made up")
+            check("deadline" not in run.out, "no countdown beside done")
+            run = Run(agent, "backend", "drain", "web/10.0.0.1:80", "--wait", "-o", "json").expect(0)
+            answer = run.json(run.out)
+            check(answer.get("uncountedNodes", []) == [str(n) for n in fields.get("uncounted", [])],
+                  "JSON names the nodes that do not count")
+            check(answer.get("nClosed", "0") == str(fields.get("closed", 0)), "JSON has the count")
 
 
 def a_drain_that_is_taken_back_is_a_no():
@@ -435,7 +469,9 @@ def main():
                  a_bad_file_asks_nobody, the_refused_document_is_named_by_file_and_line,
                  a_dry_run_shows_what_would_change, lists_are_read_to_their_end,
                  misspelt_groups_get_a_suggestion, backends_are_found_by_address_or_description,
-                 a_drain_waits_until_it_is_done, a_drain_that_is_taken_back_is_a_no,
+                 a_drain_waits_until_it_is_done,
+                 a_drain_that_nobody_counted_or_that_cut_flows_says_so,
+                 a_drain_that_is_taken_back_is_a_no,
                  a_failure_behind_a_success_prints_no_half_answer, a_reader_that_goes_is_no_error,
                  events_are_followed_line_by_line, cluster_init_names_all_members,
                  flags_reach_the_envelope):

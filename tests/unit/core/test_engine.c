@@ -597,6 +597,41 @@ static void removed_backend_is_purged_when_every_node_is_done(void **state)
     assert_int_equal(f->actions.n_purges, 0);
 }
 
+/* Neither what the deadline cut nor which node does not count was told. */
+static void flows_cut_at_the_deadline_and_nodes_that_do_not_count_are_told(void **state)
+{
+    struct fixture *f = *state;
+
+    put(f, "10.0.0.1:80 10.0.0.2:80 10.0.0.3:80", RULE_LOCAL);
+    put(f, "10.0.0.1:80 10.0.0.2:80", RULE_LOCAL);
+    struct backend_view view = view_of(f, "10.0.0.3:80");
+    assert_int_equal(view.n_nodes_uncounted, 2); /* the peers were never heard */
+
+    struct data_plane_row flows = {.row = view.row.row,
+                                   .birth = view.row.birth,
+                                   .n_flows = 3,
+                                   .n_closed = 9, /* by an earlier drain */
+                                   .is_adopted = true};
+    struct data_plane_status status = {.is_counting = true, .rows = &flows, .n_rows = 1};
+    step(f, &(struct engine_event){.kind = ENGINE_DATA_PLANE, .u.data_plane = &status});
+    tick(f, 301 * SECOND);
+    struct drain_report report = f->actions.drain_report;
+    assert_int_equal(report.n_entries, 1);
+    flows.n_flows = 0;
+    flows.n_closed = 12;
+    step(f, &(struct engine_event){.kind = ENGINE_DATA_PLANE, .u.data_plane = &status});
+    report.entries[0].is_counting = false;
+    report.entries[0].n_closed = 0;
+    step(f, &(struct engine_event){.kind = ENGINE_DRAIN_REPORT, .peer = 2, .u.report = &report});
+    report.entries[0].is_counting = true;
+    report.entries[0].n_closed = 2;
+    step(f, &(struct engine_event){.kind = ENGINE_DRAIN_REPORT, .peer = 3, .u.report = &report});
+    view = view_of(f, "10.0.0.3:80");
+    assert_int_equal(view.n_closed, 5);
+    assert_int_equal(view.n_nodes_uncounted, 1);
+    assert_int_equal(view.uncounted[0], 2);
+}
+
 static void nodes_that_do_not_count_or_speak_are_waited_for_until_the_deadline(void **state)
 {
     struct fixture *f = *state;
@@ -688,6 +723,7 @@ int main(void)
         TEST(restart_takes_verdicts_up_again_as_held),
         TEST(no_table_before_a_catalog_as_new_as_the_old_tables),
         TEST(removed_backend_is_purged_when_every_node_is_done),
+        TEST(flows_cut_at_the_deadline_and_nodes_that_do_not_count_are_told),
         TEST(nodes_that_do_not_count_or_speak_are_waited_for_until_the_deadline),
         TEST(checks_off_and_maintenance_have_states_of_their_own),
         TEST(unknown_names_are_not_found),

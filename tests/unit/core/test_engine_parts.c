@@ -160,6 +160,53 @@ static void drains_are_known_by_row_birth_and_revision(void **state)
     drains_close(&drains);
 }
 
+/* "0 flows left" was said of nodes where nobody counts. */
+static void flows_that_nobody_counts_are_not_zero(void **state)
+{
+    (void)state;
+    struct drains drains;
+    struct drain_word busy = {.n_flows = 5, .is_counting = true};
+    struct drain_word empty = {.is_counting = true, .is_done = true};
+    struct drain_word blind = {.is_done = true};
+
+    drains_init(&drains);
+    assert_int_equal(drains_reserve(&drains, 10), 0);
+    assert_true(drains_follow(&drains, 7, 3, 10, 1000));
+    struct drain *drain = drains_find(&drains, 7);
+    assert_int_equal(drain_uncounted(drain, 7, 0), 0); /* nothing said yet: pending */
+    drains_note(&drains, 7, 3, 10, 0, &busy);
+    drains_note(&drains, 7, 3, 10, 1, &empty);
+    drains_note(&drains, 7, 3, 10, 2, &blind);
+    assert_int_equal(drain_uncounted(drain, 7, 0), 4);
+    drains_note(&drains, 7, 3, 10, 0, &blind); /* its data plane went away with 5 flows */
+    assert_int_equal(drain_uncounted(drain, 7, 0), 5);
+    drains_note(&drains, 7, 3, 10, 1, &blind); /* this one had none left */
+    assert_int_equal(drain_uncounted(drain, 7, 2), 5);
+    drains_note(&drains, 7, 3, 10, 0, &busy);
+    assert_int_equal(drain_uncounted(drain, 7, 1), 5); /* not heard now */
+    drains_forget_node(&drains, 1);
+    assert_int_equal(drain_uncounted(drain, 2, 2), 2);
+    drains_close(&drains);
+}
+
+static void closed_flows_are_counted_from_the_beginning_of_the_drain(void **state)
+{
+    (void)state;
+    struct closed_count count = {0};
+    struct closed_count late = {0};
+
+    closed_count_note(&count, 40, false); /* closed by earlier drains */
+    assert_int_equal(count.n_closed, 0);
+    closed_count_note(&count, 43, false);
+    assert_int_equal(count.n_closed, 3);
+    closed_count_note(&count, 1, true); /* a data plane was started again */
+    assert_int_equal(count.n_closed, 3);
+    closed_count_note(&count, 2, true);
+    assert_int_equal(count.n_closed, 4);
+    closed_count_note(&late, 2, true); /* closed before the first look */
+    assert_int_equal(late.n_closed, 2);
+}
+
 static void drains_are_bounded(void **state)
 {
     (void)state;
@@ -183,6 +230,8 @@ int main(void)
         cmocka_unit_test(ids_come_out_once_and_in_order),
         cmocka_unit_test(event_log_keeps_the_newest),
         cmocka_unit_test(drains_are_known_by_row_birth_and_revision),
+        cmocka_unit_test(flows_that_nobody_counts_are_not_zero),
+        cmocka_unit_test(closed_flows_are_counted_from_the_beginning_of_the_drain),
         cmocka_unit_test(drains_are_bounded),
     };
 
