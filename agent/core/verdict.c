@@ -27,7 +27,7 @@ static bool first_column(struct rule_column column, unsigned wanted, unsigned co
     case RULE_ANY:
         return wanted >= 1;
     case RULE_MAJORITY:
-        return 2 * wanted > counted;
+        return 2 * wanted > counted || (plant_is("verdict-half-is-most") && 2 * wanted == counted);
     case RULE_ALL:
         return wanted == counted && wanted >= 1;
     case RULE_AT_LEAST:
@@ -64,7 +64,8 @@ static bool second_column(struct rule_column column, unsigned fail, unsigned pas
 /* A remembered pass stands in p and c of the down column, where it can only block. */
 bool verdict_down_holds(const struct verdict_rule *rule, const struct tally *tally)
 {
-    unsigned counted = (unsigned)tally_counted(tally) + tally->n_lost_pass;
+    unsigned lost = plant_is("verdict-lost-ignored") ? 0 : tally->n_lost_pass;
+    unsigned counted = tally_counted(tally) + lost;
 
     return first_column(rule->down, tally->n_fail, counted, tally->own == OPINION_FAIL);
 }
@@ -93,7 +94,10 @@ static bool is_local(const struct verdict_rule *rule)
 
 static bool has_quorum(const struct tally *tally)
 {
-    return tally_counted(tally) >= tally_quorum(tally);
+    unsigned lost =
+        plant_is("verdict-lost-for-quorum") ? tally->n_lost_fail + tally->n_lost_pass : 0;
+
+    return tally_counted(tally) + lost >= tally_quorum(tally);
 }
 
 /* `below-quorum: local`: with too few votes the own one decides. */

@@ -226,7 +226,9 @@ static bool take_slot(struct votes *votes, struct votes_peer *peer, uint32_t slo
 {
     const struct votes_slot *slot = &votes->slots[slot_index];
     cell before = peer->cells[slot_index];
-    cell after = is_suspect ? 0 : heard(votes, slot, before, opinion, now_ns);
+    cell after = is_suspect && !plant_is("vote-suspect-counts")
+                     ? 0
+                     : heard(votes, slot, before, opinion, now_ns);
 
     peer->cells[slot_index] = after;
     return !means_the_same(votes, slot, before, after, now_ns);
