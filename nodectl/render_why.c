@@ -236,9 +236,9 @@ static void put_counts(FILE *out, const Jury__V1__WhyResponse *why)
 
     fprintf(out,
             "  votes        %" PRIu32 " pass and %" PRIu32 " fail of %" PRIu32
-            " that count; %" PRIu32 " observers, %" PRIu32 " must count for it to go down\n",
+            " that count; %" PRIu32 " observer%s, %" PRIu32 " must count for it to go down\n",
             verdict->n_pass, verdict->n_fail, verdict->n_counted, verdict->n_observers,
-            verdict->quorum);
+            verdict->n_observers == 1 ? "" : "s", verdict->quorum);
     if (why->n_remembered_fail > 0 || why->n_remembered_pass > 0) {
         fprintf(out,
                 "               lost votes that only block: %" PRIu32 " pass, %" PRIu32 " fail\n",
@@ -296,7 +296,10 @@ static void put_next(FILE *out, const Jury__V1__WhyResponse *why)
     if (why->next_down != NULL) {
         render_sentence(out, "  - ", why->next_down->sentence);
     }
-    if (why->next_up != NULL) {
+    /* Why nothing can change it, such as checks that are off, is said once. */
+    bool is_said = why->next_up != NULL && why->next_down != NULL &&
+                   strcmp(why->next_up->sentence, why->next_down->sentence) == 0;
+    if (why->next_up != NULL && !is_said) {
         render_sentence(out, "  - ", why->next_up->sentence);
     }
 }
@@ -317,8 +320,11 @@ void render_why(struct ctl *ctl, const Jury__V1__WhyResponse *why, uint64_t revi
         fputs("  drain        ", out);
         render_drain(ctl, why->drain);
     }
-    fprintf(out, "  revision     %" PRIu64 "\n\n", revision);
-    put_votes(ctl, why);
+    fprintf(out, "  revision     %" PRIu64 "\n", revision);
+    if (why->n_votes > 0) {
+        fputc('\n', out);
+        put_votes(ctl, why);
+    }
     put_disagreement(out, why);
     put_next(out, why);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/rpc/rpc_internal.h"
+#include "common/base/plant.h"
 #include "common/wire/object.h"
 #include "common/wire/unpack.h"
 #include "jury/v1/config.pb-c.h"
@@ -114,7 +115,8 @@ static bool waits_for_peers(struct rpc_server *server, struct call *call)
     ProtobufCMessage *request;
     bool waits = false;
 
-    if (strcmp(call->method->name, "jury.v1.VerdictService/Why") != 0) {
+    if (strcmp(call->method->name, "jury.v1.VerdictService/Why") != 0 ||
+        plant_is("why-asks-nobody")) {
         return false;
     }
     wire_arena_init(&arena, RPC_ANSWER_BUDGET_BYTES);

@@ -132,15 +132,12 @@ static void plan_catalog(struct world *world, struct world_node *node, uint64_t 
     world_plan(world, world->now_ns + delay_ns, &happening);
 }
 
-int world_commit(struct world *world, struct command *command, struct errmsg *err)
+struct apply_answer world_apply(struct world *world, struct command *command)
 {
     struct apply_answer answer = build_apply(world->state, command);
 
     if (answer.err != 0) {
-        if (err != NULL) {
-            *err = answer.message;
-        }
-        return answer.err;
+        return answer;
     }
     struct catalog *catalog = catalog_state_catalog(world->state);
     world->revision = catalog_revision(catalog);
@@ -154,7 +151,17 @@ int world_commit(struct world *world, struct command *command, struct errmsg *er
             plan_catalog(world, node, prng_below(&world->prng, world->store_delay_max_ns + 1));
         }
     }
-    return 0;
+    return answer;
+}
+
+int world_commit(struct world *world, struct command *command, struct errmsg *err)
+{
+    struct apply_answer answer = world_apply(world, command);
+
+    if (answer.err != 0 && err != NULL) {
+        *err = answer.message;
+    }
+    return answer.err;
 }
 
 uint64_t world_add_node(struct world *world, enum raft_role role)
@@ -203,9 +210,6 @@ static void give_catalog(struct world *world, struct world_node *node, struct ca
 {
     struct engine_event event = {.kind = ENGINE_CATALOG, .u.catalog = catalog};
 
-    if (catalog_revision(catalog) > node->store_revision) {
-        node->store_revision = catalog_revision(catalog);
-    }
     world_step(world, node, &event);
 }
 
@@ -214,6 +218,11 @@ static void give_catalog(struct world *world, struct world_node *node, struct ca
 uint64_t world_local_ns(const struct world *world, const struct world_node *node)
 {
     return world->now_ns + node->clock_offset_ns;
+}
+
+uint64_t world_boot_ns(const struct world *world, const struct world_node *node)
+{
+    return world_local_ns(world, node) + BOOT_AHEAD_NS;
 }
 
 static uint64_t world_time(const struct world_node *node, uint64_t local_ns)
@@ -259,7 +268,7 @@ static void follow_probes(struct world *world, struct world_node *node)
 void world_step(struct world *world, struct world_node *node, struct engine_event *event)
 {
     event->now_ns = world_local_ns(world, node);
-    event->boot_ns = event->now_ns + BOOT_AHEAD_NS;
+    event->boot_ns = world_boot_ns(world, node);
     if (world->hooks.before != NULL) {
         world->hooks.before(world->hooks.user, world, node, event);
     }
@@ -299,6 +308,9 @@ void world_start(struct world *world, uint64_t node_id, bool with_kept, uint64_t
     assert(!node->is_up && !node->is_gone);
     node->is_up = true;
     node->store_revision = 0;
+    node->started_ns = world->now_ns;
+    node->is_counting = false;
+    node->n_flows = 0;
     node->engine = engine_new(&config, world_local_ns(world, node));
     if (node->engine == NULL) {
         abort();
@@ -344,6 +356,36 @@ void world_stop(struct world *world, uint64_t node_id)
 void world_cut(struct world *world, uint64_t from, uint64_t to, bool cut)
 {
     world->links[from][to].is_cut = cut;
+}
+
+/* As the shell does: each second, so that the engine knows that it is still counted. */
+static void report_flows(struct world *world, struct world_node *node)
+{
+    struct drain_row drains[WORLD_BACKENDS];
+    struct data_plane_row rows[WORLD_BACKENDS];
+    size_t n = engine_drain_rows(node->engine, drains, WORLD_BACKENDS);
+    struct happening again = {.kind = HAPPENS_FLOWS,
+                              .node_id = node->id,
+                              .epoch = node->epoch,
+                              .token = ++node->flows_token};
+
+    for (size_t i = 0; i < n; i++) {
+        rows[i] = (struct data_plane_row){.row = drains[i].row,
+                                          .birth = drains[i].birth,
+                                          .n_flows = node->n_flows,
+                                          .is_adopted = true};
+    }
+    const struct data_plane_status status = {.is_counting = true, .rows = rows, .n_rows = n};
+    struct engine_event event = {.kind = ENGINE_DATA_PLANE, .u.data_plane = &status};
+    world_step(world, node, &event);
+    world_plan(world, world->now_ns + WORLD_SECOND, &again);
+}
+
+void world_set_flows(struct world *world, struct world_node *node, uint64_t n_flows)
+{
+    node->is_counting = true;
+    node->n_flows = n_flows;
+    report_flows(world, node);
 }
 
 /* --- probes --- */
@@ -436,7 +478,15 @@ static void happen(struct world *world, struct happening *happening)
         break;
     case HAPPENS_CATALOG:
         if (!node->store_is_frozen) {
+            if (happening->u.revision > node->store_revision) {
+                node->store_revision = happening->u.revision;
+            }
             give_catalog(world, node, world->history[happening->u.revision]);
+        }
+        break;
+    case HAPPENS_FLOWS:
+        if (happening->token == node->flows_token) {
+            report_flows(world, node);
         }
         break;
     }

@@ -68,7 +68,12 @@ struct world_node {
     struct kept_verdict *kept_verdicts;
     size_t n_kept_verdicts;
     uint64_t kept_ns;
-    uint64_t n_probes; /* started */
+    uint64_t n_probes;   /* started */
+    uint64_t started_ns; /* world time */
+    /* The data plane, as far as a scenario has one (world_set_flows). */
+    bool is_counting;
+    uint64_t n_flows;
+    uint64_t flows_token;
 };
 
 struct world;
@@ -117,11 +122,11 @@ void world_set_truth(struct world *world, const struct endpoint *at, const struc
 /* Commit a command: its revision reaches each node's store within store_delay_max_ns. The command
  * is closed. Returns the answer's err. */
 int world_commit(struct world *world, struct command *command, struct errmsg *err);
+/* The same, with the whole answer. */
+struct apply_answer world_apply(struct world *world, struct command *command);
 /* The store of this node gives out nothing new until it is thawed. */
 void world_freeze_store(struct world *world, uint64_t node_id, bool frozen);
 
-/* Start with the next epoch. with_kept: from what the stop wrote down; store_delay_ns: when its
- * store gives out its catalog. */
 /* Members that come and go. Add: the next id, down; 0 when refused. Remove: it is stopped first,
  * since its own store tells it to; false when refused. */
 uint64_t world_add_node(struct world *world, enum raft_role role);
@@ -133,6 +138,10 @@ void world_stop(struct world *world, uint64_t node_id);
 
 void world_cut(struct world *world, uint64_t from, uint64_t to, bool cut);
 uint64_t world_local_ns(const struct world *world, const struct world_node *node);
+uint64_t world_boot_ns(const struct world *world, const struct world_node *node);
+/* From now on a data plane of this node takes everything over at once, and counts so many flows of
+ * each backend that drains or is removed. */
+void world_set_flows(struct world *world, struct world_node *node, uint64_t n_flows);
 /* One step of a node with an event of the caller's (time and boot time are filled in). */
 void world_step(struct world *world, struct world_node *node, struct engine_event *event);
 

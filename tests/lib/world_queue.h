@@ -9,7 +9,8 @@ enum happening_kind {
     HAPPENS_PROBE_DUE, /* a schedule's next start */
     HAPPENS_PROBE_END, /* result */
     HAPPENS_MESSAGE,   /* message */
-    HAPPENS_CATALOG    /* revision */
+    HAPPENS_CATALOG,   /* revision */
+    HAPPENS_FLOWS      /* the data plane is looked at again */
 };
 
 /* A message is shared by all that it goes to. */

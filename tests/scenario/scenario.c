@@ -1,4 +1,5 @@
-/* Runs one scenario file: scenario FILE. Exit 0 when all that it expects came true. */
+/* Runs one scenario file: scenario [--bless] [--golden FOLDER] FILE. Exit 0 when all that it
+ * expects came true and its golden files are as committed; --bless writes those. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -98,36 +99,59 @@ static void split(struct scenario *scenario, char *text)
     }
 }
 
+static void run_lines(struct scenario *scenario, FILE *file)
+{
+    char text[512];
+
+    while (fgets(text, sizeof text, file) != NULL) {
+        scenario->line.number++;
+        split(scenario, text);
+        if (scenario->line.n > 0) {
+            scenario->n_statements++;
+            statement_run(scenario);
+        }
+    }
+    if (scenario->n_expectations == 0) {
+        script_fail(scenario, "nothing was expected");
+    }
+}
+
+static bool read_options(struct scenario *scenario, int argc, char **argv)
+{
+    scenario->golden.folder = "../golden";
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--bless") == 0) {
+            scenario->golden.is_blessing = true;
+        } else if (strcmp(argv[i], "--golden") == 0 && i + 1 < argc) {
+            scenario->golden.folder = argv[++i];
+        } else if (scenario->file == NULL && argv[i][0] != '-') {
+            scenario->file = argv[i];
+        } else {
+            return false;
+        }
+    }
+    return scenario->file != NULL;
+}
+
 int main(int argc, char **argv)
 {
     static struct scenario scenario; /* too big for a stack */
-    char text[512];
 
-    if (argc != 2) {
-        fprintf(stderr, "usage: scenario FILE\n");
+    if (!read_options(&scenario, argc, argv)) {
+        fprintf(stderr, "usage: scenario [--bless] [--golden FOLDER] FILE\n");
         return 2;
     }
-    scenario.file = argv[1];
-    FILE *file = fopen(argv[1], "r");
+    FILE *file = fopen(scenario.file, "r");
     if (file == NULL) {
-        fprintf(stderr, "%s: %s\n", argv[1], strerror(errno));
+        fprintf(stderr, "%s: %s\n", scenario.file, strerror(errno));
         return 2;
     }
-    while (fgets(text, sizeof text, file) != NULL) {
-        scenario.line.number++;
-        split(&scenario, text);
-        if (scenario.line.n > 0) {
-            scenario.n_statements++;
-            statement_run(&scenario);
-        }
-    }
+    run_lines(&scenario, file);
     fclose(file);
-    if (scenario.n_expectations == 0) {
-        script_fail(&scenario, "nothing was expected");
-    }
-    printf("%s: %u statements, %u expectations held, %.3f s of world time, %llu steps\n", argv[1],
-           scenario.n_statements, scenario.n_expectations, (double)scenario.world.now_ns / 1e9,
-           (unsigned long long)scenario.world.n_steps);
+    bool is_equal = golden_finish(&scenario);
+    printf("%s: %u statements, %u expectations held, %.3f s of world time, %llu steps\n",
+           scenario.file, scenario.n_statements, scenario.n_expectations,
+           (double)scenario.world.now_ns / 1e9, (unsigned long long)scenario.world.n_steps);
     world_close(&scenario.world);
-    return 0;
+    return is_equal ? 0 : 1;
 }

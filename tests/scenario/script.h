@@ -3,8 +3,11 @@
 #ifndef JURY_TESTS_SCENARIO_SCRIPT_H
 #define JURY_TESTS_SCENARIO_SCRIPT_H
 
+#include <jansson.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "common/model/group.h"
 #include "tests/lib/world.h"
@@ -55,8 +58,19 @@ struct expectation {
     uint8_t held;                /* bits of enum held_cause that must be set */
 };
 
+/* What `golden` statements have shown so far: the two files of the scenario, as they would be. */
+struct golden {
+    const char *folder;
+    bool is_blessing; /* write them instead of comparing */
+    FILE *text;       /* NULL before the first statement; one for people, one for programs */
+    char *text_bytes;
+    size_t n_text_bytes;
+    json_t *json;
+};
+
 struct scenario {
     const char *file;
+    struct golden golden;
     struct line line; /* the one that runs */
     struct world world;
     bool has_world;
@@ -107,6 +121,10 @@ bool expectation_holds(struct scenario *scenario, const struct expectation *expe
                        const struct world_node *node, char *text);
 /* On each node it is for. Fails the scenario when it does not hold. */
 void expectation_check(struct scenario *scenario, const struct expectation *expectation);
+
+/* At the end of the scenario: compare what was shown with its files in the folder, or write them.
+ * Returns whether they are equal; prints the difference. */
+bool golden_finish(struct scenario *scenario);
 
 /* Run one statement. */
 void statement_run(struct scenario *scenario);

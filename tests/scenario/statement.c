@@ -414,6 +414,19 @@ static void run_always(struct scenario *scenario)
     expectation_parse(scenario, 1, &scenario->always[scenario->n_always++]);
 }
 
+/* flows node N COUNT: its data plane has them open to each backend that comes to its end */
+static void run_flows(struct scenario *scenario)
+{
+    struct world *world = &scenario->world;
+    uint64_t node_id = script_number(scenario, script_word(scenario, 2), world->n_nodes);
+    uint64_t n_flows = script_number(scenario, script_word(scenario, 3), 1000000);
+
+    if (node_id == 0 || !world->nodes[node_id].is_up) {
+        script_fail(scenario, "flows: which node?");
+    }
+    world_set_flows(world, &world->nodes[node_id], n_flows);
+}
+
 static void run_vote_interval(struct scenario *scenario)
 {
     statement_vote_interval(scenario, script_word(scenario, 1));
@@ -459,6 +472,9 @@ void statement_run(struct scenario *scenario)
         {"mark", run_mark},
         {"expect", run_expect},
         {"always", run_always},
+        {"flows", run_flows},
+        {"golden", statement_golden},
+        {"ask", statement_ask},
     };
 
     if (!scenario->has_world && strcmp(script_word(scenario, 0), "nodes") != 0) {

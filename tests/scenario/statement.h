@@ -11,4 +11,8 @@ void statement_weight(struct scenario *scenario);
 void statement_admin(struct scenario *scenario);
 void statement_churn(struct scenario *scenario);
 
+/* golden.c */
+void statement_golden(struct scenario *scenario);
+void statement_ask(struct scenario *scenario);
+
 #endif
