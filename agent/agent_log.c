@@ -7,6 +7,7 @@
 #include "agent/core/events.h"
 #include "common/base/log.h"
 #include "common/base/units.h"
+#include "common/model/doubt.h"
 
 #define LOG_EVENTS_PER_STEP 1000 /* of one step; a mass failure is summed up behind that */
 #define VOTES_BYTES 512
@@ -52,6 +53,15 @@ static void log_opinion(const struct event *event)
               event->group, endpoint_format(&event->backend, at),
               opinion_word((enum opinion)event->from), opinion_word((enum opinion)event->to),
               probe_reason_word(event->reason));
+}
+
+static void log_doubt(const struct event *event)
+{
+    char causes[DOUBT_TEXT_BYTES];
+
+    log_event(event->to != 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "self_doubt",
+              "suspect=0x%x before=0x%x score=%u causes=%s", event->to, event->from,
+              event->doubt_score, doubt_causes_format(event->doubt_causes, causes));
 }
 
 static void log_group(const struct event *event)
@@ -102,6 +112,9 @@ static void log_one(const struct event *event)
     case EVENT_DRAIN_DONE:
         log_event(LOG_LEVEL_INFO, "drain_done", "group=%s backend=%s", event->group,
                   endpoint_format(&event->backend, at));
+        return;
+    case EVENT_SELF_DOUBT:
+        log_doubt(event);
         return;
     case EVENT_NONE:
         return;

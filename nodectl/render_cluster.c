@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/model/doubt.h"
 #include "common/model/names.h"
 #include "nodectl/render.h"
 
@@ -37,6 +38,32 @@ static const char *role_word(const Jury__V1__StoreStatus *store)
     unsigned role = (unsigned)store->role;
 
     return words[role < sizeof words / sizeof words[0] ? role : 0];
+}
+
+/* trusted_too: also when nothing is suspect and nothing speaks for it. */
+static void put_doubt(FILE *out, const Jury__V1__SelfDoubt *doubt, bool trusted_too)
+{
+    char text[RENDER_TEXT_BYTES];
+
+    if (doubt == NULL || (!trusted_too && doubt->score == 0 && doubt->n_suspect == 0)) {
+        return;
+    }
+    fprintf(out, "self-doubt   score %" PRIu32 " of 7, ", doubt->score);
+    if (doubt->n_suspect == 0) {
+        fputs("its own probes are trusted", out);
+    }
+    for (size_t i = 0; i < doubt->n_suspect; i++) {
+        fprintf(out, "%s%s", i == 0 ? "doubts its " : ", ",
+                names_word(&names_check_type, (unsigned)doubt->suspect[i]));
+    }
+    if (doubt->n_suspect > 0) {
+        fprintf(out, " probes for %s", render_duration(doubt->since, text));
+    }
+    fprintf(out, "; sentinels that answer: %" PRIu32 "\n", doubt->n_sentinels);
+    for (size_t i = 0; i < doubt->n_causes; i++) {
+        fprintf(out, "             %s: %s\n", doubt_cause_word((unsigned)doubt->causes[i]),
+                doubt_cause_sentence((unsigned)doubt->causes[i]));
+    }
 }
 
 /* with_message: unless it stands among the problems already. */
@@ -188,6 +215,7 @@ void render_status(struct ctl *ctl, const Jury__V1__GetStatusResponse *status)
                 " must count for a backend to go down\n",
                 status->n_fresh, status->n_observers, status->quorum);
     }
+    put_doubt(out, status->self_doubt, false);
     if (groups != NULL) {
         fprintf(out,
                 "groups       %" PRIu32 ": %" PRIu32 " ok, %" PRIu32 " degraded, %" PRIu32
@@ -334,6 +362,7 @@ void render_node(struct ctl *ctl, const Jury__V1__DescribeNodeResponse *node)
         }
         fprintf(out, "), %" PRIu32 " under way\n", node->probe_engine->n_in_flight);
     }
+    put_doubt(out, node->self_doubt, true);
     fprintf(out, "table        generation %" PRIu64 "\n", node->published_generation);
     put_peers(ctl, node);
     put_data_planes(ctl, node->data_planes, node->n_data_planes);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/model/doubt.h"
 #include "common/model/names.h"
 #include "common/model/reason.h"
 #include "common/model/rule.h"
@@ -24,6 +25,24 @@ static const char *standing_word(Jury__V1__VoteStanding standing)
         break;
     }
     return "no vote";
+}
+
+/* "suspect: loop-late" */
+static char *standing_text(const Jury__V1__NodeVote *vote, char text[RENDER_TEXT_BYTES])
+{
+    char causes[DOUBT_TEXT_BYTES];
+    uint32_t set = 0;
+
+    for (size_t i = 0; i < vote->n_doubt_causes; i++) {
+        set |= UINT32_C(1) << ((unsigned)vote->doubt_causes[i] % 32);
+    }
+    if (vote->standing != JURY__V1__VOTE_STANDING__VOTE_STANDING_SUSPECT || set == 0) {
+        snprintf(text, RENDER_TEXT_BYTES, "%s", standing_word(vote->standing));
+    } else {
+        snprintf(text, RENDER_TEXT_BYTES, "suspect, not used: %s",
+                 doubt_causes_format(set, causes));
+    }
+    return text;
 }
 
 static const char *held_sentence(Jury__V1__HeldCause cause)
@@ -129,7 +148,7 @@ static void put_votes(struct ctl *ctl, const Jury__V1__WhyResponse *why)
         render_cell(table, "%" PRIu64 "%s", vote->node_id, vote->is_self ? " (this)" : "");
         render_cell(table, "%s", opinion_word((enum opinion)vote->opinion));
         render_cell_color(table, opinion_color(vote->opinion));
-        render_cell(table, "%s", standing_word(vote->standing));
+        render_cell(table, "%s", standing_text(vote, text));
         render_cell(table, "%s", render_duration(vote->age, text));
         put_detail(table, vote);
     }

@@ -20,6 +20,8 @@ struct engine *engine_new(const struct engine_config *config, uint64_t now_ns)
     }
     engine->config = *config;
     engine->now_ns = now_ns;
+    engine->start_ns = now_ns;
+    self_doubt_init(&engine->doubt, config->node_id, now_ns);
     engine->vote_interval_ns = DEFAULT_INTERVAL_NS;
     engine->free_scope = NO_SCOPE;
     observers_init(&engine->observers, config->node_id);
@@ -139,16 +141,6 @@ void engine_mark_scopes(struct engine *engine)
     }
 }
 
-static void mark_kind(struct engine *engine, uint32_t kinds)
-{
-    for (uint32_t slot = 0; slot < engine->n_slots; slot++) {
-        if (engine->targets[slot].birth != 0 &&
-            (kinds >> engine->targets[slot].check_type & 1) != 0) {
-            id_set_add(&engine->dirty_slots, slot);
-        }
-    }
-}
-
 static int handle(struct engine *engine, const struct engine_event *event,
                   struct engine_actions *actions)
 {
@@ -183,13 +175,13 @@ static int handle(struct engine *engine, const struct engine_event *event,
     case ENGINE_DATA_PLANE:
         engine_take_data_plane(engine, event->u.data_plane);
         break;
-    case ENGINE_SUSPECT: {
-        uint32_t changed = engine->suspect_mask ^ event->u.suspect_mask;
-
-        engine->suspect_mask = event->u.suspect_mask;
-        mark_kind(engine, changed);
+    case ENGINE_LOOP_LATE:
+        self_doubt_note_late(&engine->doubt, event->u.late_ns, engine->now_ns);
+        engine->doubt_is_due = true;
         break;
-    }
+    case ENGINE_SENTINEL:
+        engine_hear_sentinel(engine, event->u.sentinel);
+        break;
     }
     return 0;
 }
@@ -286,6 +278,10 @@ int engine_step(struct engine *engine, const struct engine_event *event,
     if (!was_open && engine_table_is_open(engine)) {
         engine_mark_scopes(engine);
     }
+    if (engine->now_ns >= engine->next_vector_ns || event->kind == ENGINE_CATALOG) {
+        engine_survey(engine);
+    }
+    engine_run_doubt(engine, actions);
     settle(engine, actions); /* before the drains are looked at: it sets their deadlines */
     run_interval(engine, actions);
 

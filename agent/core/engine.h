@@ -17,6 +17,7 @@
 #include "agent/core/classes.h"
 #include "agent/core/last_known_good.h"
 #include "agent/core/probe.h"
+#include "agent/core/self_doubt.h"
 #include "agent/core/timers.h"
 #include "agent/core/vote_msg.h"
 #include "common/model/change.h"
@@ -54,7 +55,8 @@ enum engine_event_kind {
     ENGINE_ASK = 9,              /* target: `why` wants to know what the peers know of it */
     ENGINE_LAST_KNOWN_GOOD = 10, /* kept: before the first catalog */
     ENGINE_DATA_PLANE = 11,      /* data_plane: for the rows of engine_drain_rows */
-    ENGINE_SUSPECT = 12          /* suspect_mask: this node doubts its own probes of these kinds */
+    ENGINE_LOOP_LATE = 12,       /* late_ns: a loop of this node turned so much too late */
+    ENGINE_SENTINEL = 13         /* sentinel */
 };
 
 struct data_plane_row {
@@ -88,7 +90,8 @@ struct engine_event {
         struct target_id target;
         const struct last_known_good *kept;
         const struct data_plane_status *data_plane;
-        uint32_t suspect_mask; /* bit 1 << enum check_type */
+        uint64_t late_ns;
+        const struct sentinel_result *sentinel;
     } u;
 };
 

@@ -252,6 +252,7 @@ static void publish_chunks(struct engine *engine, struct engine_actions *actions
             .chunk = i,
             .n_chunks = n_chunks,
             .suspect_mask = engine->suspect_mask,
+            .doubt_causes = engine->doubt.causes,
             .digest = own_digest(engine, i),
         };
         chunk->n_births = catalog_chunk_births(engine->catalog, i, chunk->births, &chunk->floor);

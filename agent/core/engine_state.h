@@ -9,6 +9,7 @@
 #include "agent/core/health.h"
 #include "agent/core/id_set.h"
 #include "agent/core/observers.h"
+#include "agent/core/self_doubt.h"
 #include "agent/core/timers.h"
 #include "agent/core/verdict.h"
 #include "agent/core/votes.h"
@@ -34,6 +35,7 @@ struct engine_target {
     uint16_t http_status;
     uint32_t response_us;
     struct probe_result last; /* of any class; end_ns 0 = none yet */
+    bool is_faulty;           /* it was a shortage of this node */
 };
 
 /* One (scope, backend), by row. */
@@ -117,7 +119,10 @@ struct engine {
     uint64_t boot_ns;
     struct catalog *catalog; /* NULL before the first */
     uint64_t vote_interval_ns;
-    uint32_t suspect_mask; /* own */
+    uint64_t start_ns;
+    struct self_doubt doubt;
+    bool doubt_is_due;     /* something that the doubt depends on changed */
+    uint32_t suspect_mask; /* what the doubt came to when it was last judged */
 
     struct observers observers;
     struct engine_peer peers[LIMIT_NODES];
@@ -205,10 +210,25 @@ void engine_publish_change(struct engine *engine, uint32_t slot, struct engine_a
 void engine_take_result(struct engine *engine, const struct probe_result *result,
                         struct engine_actions *actions);
 void engine_opinion_stale(struct engine *engine, uint32_t slot, struct engine_actions *actions);
+/* The own opinion is `none` from now on. */
+void engine_opinion_forget(struct engine *engine, uint32_t slot, struct engine_actions *actions);
 void engine_judge_slot(struct engine *engine, uint32_t slot, struct engine_actions *actions);
 void engine_tally(const struct engine *engine, uint32_t slot, struct tally *ret_tally);
 /* When a backend in `initial` may take this node's own opinion in a tie. */
 uint64_t engine_initial_end_ns(const struct engine *engine, const struct engine_backend *backend);
+
+/* engine_doubt.c */
+/* Count what all targets look like; each V. */
+void engine_survey(struct engine *engine);
+void engine_hear_sentinel(struct engine *engine, const struct sentinel_result *result);
+/* A target's last results changed from what it was before. */
+void engine_note_target(struct engine *engine, uint32_t slot, const struct engine_target *before);
+/* Judge again if something changed; what follows from a new mask. */
+void engine_run_doubt(struct engine *engine, struct engine_actions *actions);
+
+/* engine_view.c */
+/* Observers heard within 3 V, this node included. */
+uint8_t engine_n_fresh(const struct engine *engine, uint64_t now_ns);
 
 /* engine_scope.c */
 void engine_settle_scope(struct engine *engine, uint32_t scope, struct engine_actions *actions);

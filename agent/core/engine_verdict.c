@@ -94,7 +94,9 @@ void engine_take_result(struct engine *engine, const struct probe_result *result
         engine->counters.messages_malformed++;
         return;
     }
+    struct engine_target before = engine->targets[slot];
     engine->targets[slot].last = *result;
+    engine->targets[slot].is_faulty = self_doubt_is_shortage(result->reason);
     note_first_probe(engine, &engine->targets[slot], result->start_ns);
     switch ((enum probe_class)result->probe_class) {
     case PROBE_PASS:
@@ -108,17 +110,26 @@ void engine_take_result(struct engine *engine, const struct probe_result *result
         engine->counters.messages_malformed++;
         break;
     }
+    engine_note_target(engine, slot, &before);
 }
 
 void engine_opinion_stale(struct engine *engine, uint32_t slot, struct engine_actions *actions)
 {
+    struct engine_target before = engine->targets[slot];
+
+    if (plant_is("opinion-forever") || before.birth == 0) {
+        return;
+    }
+    engine_opinion_forget(engine, slot, actions);
+    engine_note_target(engine, slot, &before);
+}
+
+void engine_opinion_forget(struct engine *engine, uint32_t slot, struct engine_actions *actions)
+{
     struct engine_target *target = &engine->targets[slot];
     enum opinion before = (enum opinion)target->health.opinion;
 
-    if (plant_is("opinion-forever")) {
-        return;
-    }
-    if (target->birth != 0 && health_forget(&target->health)) {
+    if (health_forget(&target->health)) {
         opinion_changed(engine, slot, before, actions);
     }
 }
@@ -139,7 +150,8 @@ void engine_tally(const struct engine *engine, uint32_t slot, struct tally *ret_
                                 .own_is_suspect = is_suspect(engine, target)};
     votes_count(engine->votes, slot, observers_peers(&engine->observers), engine->now_ns,
                 ret_tally);
-    if (!observers_self_counts(&engine->observers) || ret_tally->own_is_suspect) {
+    if (!observers_self_counts(&engine->observers) ||
+        (ret_tally->own_is_suspect && !plant_is("suspect-own-counts"))) {
         return;
     }
     uint8_t weight = plant_is("vote-own-twice") ? 2 : 1;

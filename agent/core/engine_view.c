@@ -49,6 +49,7 @@ static void view_own_vote(const struct engine *engine, const struct engine_targe
     vote->standing = is_suspect                      ? STANDING_SUSPECT
                      : vote->opinion != OPINION_NONE ? STANDING_COUNTED
                                                      : STANDING_NONE;
+    vote->doubt_causes = is_suspect ? engine->doubt.causes : 0;
     if (target->conclusive_ns != 0) {
         vote->has_detail = true;
         vote->reason = target->reason;
@@ -77,6 +78,7 @@ static void view_peer_vote(const struct engine *engine, uint32_t index, uint32_t
                                                     : STANDING_NONE;
     if ((peer.suspect_mask >> kind & 1) != 0) {
         vote->standing = STANDING_SUSPECT;
+        vote->doubt_causes = peer.doubt_causes;
     } else if (!engine->observers.members[index].counts) {
         vote->standing = STANDING_WAITING;
     }
@@ -394,6 +396,34 @@ static void count_rows(const struct engine *engine, struct engine_status *status
     }
 }
 
+uint8_t engine_n_fresh(const struct engine *engine, uint64_t now_ns)
+{
+    uint8_t n = observers_self_counts(&engine->observers);
+
+    for (uint64_t left = observers_peers(&engine->observers); left != 0; left &= left - 1) {
+        struct votes_peer_look look;
+
+        votes_look_peer(engine->votes, (uint32_t)__builtin_ctzll(left), &look);
+        n = (uint8_t)(n + (look.vector_ns != 0 &&
+                           age_of(now_ns, look.vector_ns) <= 3 * engine->vote_interval_ns));
+    }
+    return n;
+}
+
+void engine_view_doubt(const struct engine *engine, uint64_t now_ns, struct doubt_view *ret_view)
+{
+    struct doubt_look look;
+
+    self_doubt_look(&engine->doubt, &look);
+    *ret_view = (struct doubt_view){
+        .score = look.score,
+        .causes = look.causes,
+        .suspect_mask = engine->suspect_mask,
+        .since_ns = look.mask != 0 ? age_of(now_ns, look.since_ns) : 0,
+        .n_sentinels = self_doubt_n_witnesses(&engine->doubt, now_ns),
+    };
+}
+
 void engine_view_status(const struct engine *engine, uint64_t now_ns,
                         struct engine_status *ret_status)
 {
@@ -407,17 +437,9 @@ void engine_view_status(const struct engine *engine, uint64_t now_ns,
         .is_observer = observers_self_counts(&engine->observers),
         .n_observers = tally.n_observers,
         .quorum = tally_quorum(&tally),
-        .n_fresh = observers_self_counts(&engine->observers),
+        .n_fresh = engine_n_fresh(engine, now_ns),
         .next_event = engine->events.next_sequence,
     };
-    for (uint64_t left = observers_peers(&engine->observers); left != 0; left &= left - 1) {
-        struct votes_peer_look look;
-
-        votes_look_peer(engine->votes, (uint32_t)__builtin_ctzll(left), &look);
-        ret_status->n_fresh = (uint8_t)(ret_status->n_fresh +
-                                        (look.vector_ns != 0 && age_of(now_ns, look.vector_ns) <=
-                                                                    3 * engine->vote_interval_ns));
-    }
     count_rows(engine, ret_status);
 }
 

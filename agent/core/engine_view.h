@@ -42,6 +42,7 @@ struct vote_view {
     uint32_t streak;
     uint64_t since_ns;      /* how long the opinion has held */
     uint64_t detail_age_ns; /* since that was said */
+    uint8_t doubt_causes;   /* bits 1 << enum doubt_cause, of a suspect vote; 0 = not received */
 };
 
 /* What it would take (N6). votes: how many more counted votes must be of that kind; own_results:
@@ -150,6 +151,16 @@ struct backend_line {
 size_t engine_view_lines(const struct engine *engine, const char *group, uint64_t now_ns,
                          size_t first, struct backend_line lines[], size_t capacity);
 
+/* How far this node trusts its own probes (self_doubt.h). */
+struct doubt_view {
+    uint8_t score;         /* 0..7, the highest of all kinds */
+    uint8_t causes;        /* bits 1 << enum doubt_cause */
+    uint32_t suspect_mask; /* bits 1 << enum check_type */
+    uint64_t since_ns;     /* how long something has been suspect; 0 = nothing is */
+    uint8_t n_sentinels;   /* that answer: peers and this node's own */
+};
+void engine_view_doubt(const struct engine *engine, uint64_t now_ns, struct doubt_view *ret_view);
+
 struct peer_view {
     uint64_t node_id;
     bool is_self, is_observer;            /* by the catalog */
@@ -181,6 +192,9 @@ struct peer_view {
     X(events_lost, "events that pushed an older one out of the log")                          \
     X(verdict_changes, "verdicts that changed state")                                         \
     X(opinion_changes, "own opinions that changed")                                           \
+    X(doubts_begun, "times this node began to doubt its own probes")                          \
+    X(doubts_ended, "times it ceased to")                                                     \
+    X(doubt_failures_dropped, "runs of failures dropped as they were seen while in doubt")    \
     X(vectors_sent, "whole vote vectors published")
 
 struct engine_counters {

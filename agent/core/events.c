@@ -27,6 +27,8 @@ const char *event_kind_word(unsigned kind)
         return "peer_epoch";
     case EVENT_DRAIN_DONE:
         return "drain_done";
+    case EVENT_SELF_DOUBT:
+        return "self_doubt";
     }
     return "?";
 }

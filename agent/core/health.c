@@ -45,6 +45,11 @@ bool health_forget(struct health *health)
     return set_opinion(health, OPINION_NONE);
 }
 
+void health_restart_failures(struct health *health)
+{
+    health->fail_streak = 0;
+}
+
 uint32_t health_streak(const struct health *health)
 {
     switch ((enum opinion)health->opinion) {

@@ -30,6 +30,9 @@ bool health_record(struct health *health, const struct health_policy *policy,
  * it. Returns true if the opinion changed. */
 bool health_forget(struct health *health);
 
+/* Failures in a row so far count no more; an opinion stands. */
+void health_restart_failures(struct health *health);
+
 /* Results in a row that agree with the opinion; of `none`, the longer streak. */
 uint32_t health_streak(const struct health *health);
 

@@ -24,6 +24,7 @@ struct vote_chunk {
     uint16_t n_chunks; /* of this vector */
     uint16_t n_births;
     uint32_t suspect_mask; /* bit 1 << enum check_type: the sender doubts its own probes */
+    uint8_t doubt_causes;  /* bit 1 << enum doubt_cause: why; for people alone */
     struct hash128 digest; /* of (slot, birth, definition hash) of the chunk at R */
     struct target_id births[LIMIT_BIRTHS_PER_CHUNK];
     uint8_t opinions[LIMIT_VOTE_SLOTS_PER_CHUNK / 4]; /* two bits a slot, lowest slot lowest bits */

@@ -302,6 +302,7 @@ enum votes_outcome votes_take_chunk(struct votes *votes, uint32_t peer_index,
     peer->look.vector_ns = now_ns;
     peer->look.revision = chunk->revision;
     peer->look.suspect_mask = chunk->suspect_mask;
+    peer->look.doubt_causes = chunk->doubt_causes;
     if (make_cells(votes, peer)) {
         take_slots(votes, peer, chunk, here, now_ns, changed);
         votes_find_next(votes);

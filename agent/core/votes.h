@@ -102,6 +102,7 @@ struct votes_peer_look {
     uint64_t vector_ns;    /* when a chunk was last taken; 0 = never */
     uint64_t revision;     /* of that chunk */
     uint32_t suspect_mask; /* of that chunk */
+    uint8_t doubt_causes;  /* with it */
     bool catalog_differs;  /* the last chunk was refused for its digest */
     uint64_t n_stale;      /* messages dropped as stale or of an old epoch */
     uint64_t n_refused;    /* chunks that differ or are ahead, malformed messages */

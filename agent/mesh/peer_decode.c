@@ -78,6 +78,7 @@ static int read_chunk(const ChunkMessage *message, struct vote_chunk *chunk, str
         .n_chunks = (uint16_t)message->n_chunks,
         .n_births = (uint16_t)message->n_births,
         .suspect_mask = message->suspect_mask,
+        .doubt_causes = (uint8_t)message->doubt_causes,
         .digest = {.low = message->digest_low, .high = message->digest_high},
     };
     for (size_t i = 0; i < message->n_births; i++) {

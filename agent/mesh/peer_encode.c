@@ -85,6 +85,7 @@ static ProtobufCMessage *chunk_new(struct wire_arena *arena, const struct vote_c
     message->chunk = chunk->chunk;
     message->n_chunks = chunk->n_chunks;
     message->suspect_mask = chunk->suspect_mask;
+    message->doubt_causes = chunk->doubt_causes;
     message->digest_low = chunk->digest.low;
     message->digest_high = chunk->digest.high;
     message->births = targets_new(arena, chunk->births, chunk->n_births, &message->n_births);

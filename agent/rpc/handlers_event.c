@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "agent/core/engine_view.h"
+#include "agent/rpc/handlers_part.h"
 #include "agent/rpc/rpc_internal.h"
+#include "common/model/doubt.h"
 #include "common/wire/object.h"
 #include "jury/v1/event.pb-c.h"
 
@@ -19,6 +21,8 @@ static const char *state_word(const struct event *event, uint8_t value)
         return opinion_word((enum opinion)value);
     case EVENT_REACHABLE_CHANGED:
         return value == 0 ? "reachable" : "unreachable";
+    case EVENT_SELF_DOUBT:
+        return value == 0 ? "trusted" : "suspect";
     case EVENT_NONE:
     case EVENT_OBSERVERS_CHANGED:
     case EVENT_CATALOG_ADOPTED:
@@ -49,6 +53,20 @@ static char *verdict_sentence(const struct view *view, const struct event *event
                        state_word(event, event->to), state_word(event, event->from), event->n_fail,
                        event->n_counted, has_reason ? ", " : "",
                        has_reason ? probe_reason_word(event->reason) : "");
+}
+
+/* "this node doubts its own tcp and http probes (score 5): loop-late,isolated" */
+static char *doubt_sentence(const struct view *view, const struct event *event)
+{
+    char causes[DOUBT_TEXT_BYTES];
+    char kinds[PART_KINDS_BYTES];
+
+    if (event->to == 0) {
+        return wire_text(view->arena, "this node trusts its own probes again");
+    }
+    return wire_format(view->arena, "this node doubts its own %s probes (score %u): %s",
+                       part_kinds_format(event->to, kinds), event->doubt_score,
+                       doubt_causes_format(event->doubt_causes, causes));
 }
 
 static char *sentence(const struct view *view, const struct event *event)
@@ -84,6 +102,8 @@ static char *sentence(const struct view *view, const struct event *event)
         return wire_format(arena, "node %" PRIu64 " was started again", event->node_id);
     case EVENT_DRAIN_DONE:
         return wire_format(arena, "%s has no flows left on any node", what);
+    case EVENT_SELF_DOUBT:
+        return doubt_sentence(view, event);
     case EVENT_NONE:
         break;
     }

@@ -211,6 +211,7 @@ int handle_describe_node(const struct view *view, const ProtobufCMessage *reques
     response->published_generation = node.published_generation;
     response->mesh_address = wire_text(view->arena, node.mesh_address);
     response->raft_address = wire_text(view->arena, node.raft_address);
+    response->self_doubt = part_doubt_new(view);
     *ret_response = &response->base;
     return 0;
 }

@@ -1,10 +1,12 @@
 /* Parts that several answers about the cluster and its nodes share. */
 #include "agent/rpc/handlers_part.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/core/engine_view.h"
 #include "common/base/str.h"
+#include "common/model/names.h"
 #include "common/wire/object.h"
 
 struct rpc_store part_store_of(const struct view *view)
@@ -102,14 +104,65 @@ size_t part_data_planes_new(const struct view *view, uint64_t published_generati
 }
 
 /* Kinds of checks from the mask of a vote: bit 1 << enum check_type. */
-static void fill_suspect(const struct view *view, uint32_t mask, Jury__V1__MemberStatus *message)
+static size_t kinds_new(const struct view *view, uint32_t mask, Jury__V1__CheckType **ret_kinds)
 {
-    message->suspect = wire_alloc_array(view->arena, 32, sizeof *message->suspect);
-    for (unsigned type = 0; message->suspect != NULL && type < 32; type++) {
+    Jury__V1__CheckType *kinds = wire_alloc_array(view->arena, 32, sizeof *kinds);
+    size_t n = 0;
+
+    for (unsigned type = 0; kinds != NULL && type < 32; type++) {
         if ((mask >> type & 1) != 0) {
-            message->suspect[message->n_suspect++] = (Jury__V1__CheckType)type;
+            kinds[n++] = (Jury__V1__CheckType)type;
         }
     }
+    *ret_kinds = kinds;
+    return n;
+}
+
+char *part_kinds_format(uint32_t kinds, char text[PART_KINDS_BYTES])
+{
+    size_t n = 0;
+
+    text[0] = '\0';
+    for (unsigned type = 0; type < 32 && n < PART_KINDS_BYTES; type++) {
+        if ((kinds >> type & 1) != 0) {
+            n += (size_t)snprintf(text + n, PART_KINDS_BYTES - n, "%s%s", n > 0 ? ", " : "",
+                                  names_word(&names_check_type, type));
+        }
+    }
+    return text;
+}
+
+size_t part_doubt_causes(const struct view *view, uint32_t causes,
+                         Jury__V1__DoubtCause **ret_causes)
+{
+    Jury__V1__DoubtCause *values = wire_alloc_array(view->arena, 32, sizeof *values);
+    size_t n = 0;
+
+    for (unsigned cause = 1; values != NULL && cause < 32; cause++) {
+        if ((causes >> cause & 1) != 0) {
+            values[n++] = (Jury__V1__DoubtCause)cause;
+        }
+    }
+    *ret_causes = values;
+    return n;
+}
+
+Jury__V1__SelfDoubt *part_doubt_new(const struct view *view)
+{
+    Jury__V1__SelfDoubt *message = WIRE_NEW(view->arena, Jury__V1__SelfDoubt, jury__v1__self_doubt);
+    struct doubt_view doubt = {0};
+
+    if (message == NULL || view->engine == NULL) {
+        return message;
+    }
+    engine_view_doubt(view->engine, view->now_ns, &doubt);
+    message->score = doubt.score;
+    message->n_suspect = kinds_new(view, doubt.suspect_mask, &message->suspect);
+    message->n_causes = part_doubt_causes(view, doubt.causes, &message->causes);
+    message->since =
+        doubt.suspect_mask != 0 ? wire_duration_new(view->arena, doubt.since_ns) : NULL;
+    message->n_sentinels = doubt.n_sentinels;
+    return message;
 }
 
 static Jury__V1__MemberStatus *member_new(const struct view *view, const struct catalog_node *node,
@@ -136,7 +189,7 @@ static Jury__V1__MemberStatus *member_new(const struct view *view, const struct 
         message->revision = peer->revision;
         message->epoch = peer->epoch;
         message->catalog_differs = peer->catalog_differs;
-        fill_suspect(view, peer->suspect_mask, message);
+        message->n_suspect = kinds_new(view, peer->suspect_mask, &message->suspect);
     }
     return message;
 }

@@ -16,6 +16,13 @@ Jury__V1__StoreStatus *part_store_new(const struct view *view, const struct rpc_
 /* Each returns the number of messages in the array. */
 size_t part_data_planes_new(const struct view *view, uint64_t published_generation,
                             Jury__V1__DataPlaneStatus ***ret_planes);
+/* "tcp, http" of bits 1 << enum check_type. Returns text. */
+#define PART_KINDS_BYTES 64
+char *part_kinds_format(uint32_t kinds, char text[PART_KINDS_BYTES]);
+/* causes: bits 1 << enum doubt_cause. */
+size_t part_doubt_causes(const struct view *view, uint32_t causes,
+                         Jury__V1__DoubtCause **ret_causes);
+Jury__V1__SelfDoubt *part_doubt_new(const struct view *view);
 size_t part_members_new(const struct view *view, uint64_t leader_id,
                         Jury__V1__MemberStatus ***ret_members);
 

@@ -3,6 +3,7 @@
 
 #include "agent/core/engine_view.h"
 #include "agent/rpc/handlers_part.h"
+#include "common/model/doubt.h"
 #include "common/wire/object.h"
 
 #define PROBLEMS_MAX 80
@@ -87,6 +88,24 @@ static void add_other_problems(const struct view *view, Jury__V1__GetStatusRespo
     }
 }
 
+static void add_doubt(const struct view *view, Jury__V1__GetStatusResponse *response)
+{
+    struct doubt_view doubt = {0};
+    char causes[DOUBT_TEXT_BYTES];
+    char kinds[PART_KINDS_BYTES];
+
+    if (view->engine != NULL) {
+        engine_view_doubt(view->engine, view->now_ns, &doubt);
+    }
+    if (doubt.suspect_mask != 0) {
+        add_problem(view, response,
+                    wire_format(view->arena,
+                                "this node doubts its own %s probes (%s): they count nowhere",
+                                part_kinds_format(doubt.suspect_mask, kinds),
+                                doubt_causes_format(doubt.causes, causes)));
+    }
+}
+
 static void fill_counts(const struct view *view, Jury__V1__GetStatusResponse *response)
 {
     struct engine_status status = {0};
@@ -162,10 +181,12 @@ int handle_get_status(const struct view *view, const ProtobufCMessage *request,
         part_data_planes_new(view, node.published_generation, &response->data_planes);
     response->is_last_known_good = node.is_last_known_good;
     fill_counts(view, response);
+    response->self_doubt = part_doubt_new(view);
     response->problems = wire_alloc_array(view->arena, PROBLEMS_MAX, sizeof *response->problems);
     add_store_problems(view, &store, response);
     add_member_problems(view, response);
     add_other_problems(view, response);
+    add_doubt(view, response);
     response->health = health_of(&store, response->n_problems);
     *ret_response = &response->base;
     return 0;

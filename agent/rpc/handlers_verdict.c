@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/core/engine_view.h"
+#include "agent/rpc/handlers_part.h"
 #include "agent/rpc/rpc_internal.h"
 #include "common/wire/object.h"
 
@@ -157,6 +158,8 @@ static Jury__V1__NodeVote *vote_new(const struct view *view, const struct vote_v
         message->age =
             vote->age_ns != AGE_NEVER ? wire_duration_new(view->arena, vote->age_ns) : NULL;
         message->detail = vote->has_detail ? detail_new(view, vote) : NULL;
+        message->n_doubt_causes =
+            part_doubt_causes(view, vote->doubt_causes, &message->doubt_causes);
     }
     return message;
 }

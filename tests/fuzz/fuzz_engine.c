@@ -107,6 +107,7 @@ struct payload {
     struct drain_report report;
     struct hello hello;
     struct probe_result result;
+    struct sentinel_result sentinel;
     struct data_plane_row row;
     struct data_plane_status status;
     struct kept_verdict verdict;
@@ -146,8 +147,15 @@ static void read_local(struct bytes_reader *reader, uint64_t now_ns, struct payl
     case ENGINE_ASK:
         event->u.target = read_target(reader);
         break;
-    case ENGINE_SUSPECT:
-        event->u.suspect_mask = bytes_read_u8(reader);
+    case ENGINE_LOOP_LATE:
+        event->u.late_ns = bytes_read_u64(reader);
+        break;
+    case ENGINE_SENTINEL:
+        to->sentinel = (struct sentinel_result){.node_id = bytes_read_u8(reader),
+                                                .kinds = bytes_read_u8(reader),
+                                                .reason = bytes_read_u8(reader),
+                                                .end_ns = now_ns - bytes_read_u8(reader)};
+        event->u.sentinel = &to->sentinel;
         break;
     case ENGINE_TICK:
     case ENGINE_HELLO:

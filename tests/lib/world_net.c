@@ -134,7 +134,8 @@ void world_deliver(struct world *world, struct world_node *node, struct world_me
     case ENGINE_ASK:
     case ENGINE_LAST_KNOWN_GOOD:
     case ENGINE_DATA_PLANE:
-    case ENGINE_SUSPECT:
+    case ENGINE_LOOP_LATE:
+    case ENGINE_SENTINEL:
         abort(); /* no message */
     }
     world_step(world, node, &event);

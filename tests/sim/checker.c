@@ -64,6 +64,10 @@ static struct count count_votes(struct checker *checker, struct witness *witness
 {
     struct count count = {.own = witness_own_opinion(checker, witness, slot, now_ns)};
 
+    if (witness_doubts(witness, slot)) { /* counts nowhere, and steers nothing */
+        checker->sometimes->suspect_own += count.own != OPINION_NONE;
+        count.own = OPINION_NONE;
+    }
     count.f = count.own == OPINION_FAIL;
     count.p = count.own == OPINION_PASS;
     for (uint32_t peer = 1; peer <= WORLD_NODES; peer++) {
@@ -324,6 +328,10 @@ static void after_step(void *user, struct world *world, struct world_node *node,
     if (witness->catalog == NULL) {
         return;
     }
+    struct doubt_view doubt;
+
+    engine_view_doubt(node->engine, event->now_ns, &doubt);
+    witness_follow_doubt(checker, witness, doubt.suspect_mask, event->now_ns);
     witness_enter_by_time(checker, witness, event->now_ns);
     for (size_t i = 0; i < catalog_n_groups(witness->catalog); i++) {
         const struct catalog_group *group = catalog_group_at(witness->catalog, i);

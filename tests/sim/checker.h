@@ -17,6 +17,7 @@
 
 #define CHECK_SLOTS 64
 #define CHECK_ROWS 64
+#define CHECK_KINDS 8
 
 /* X(name): what must happen somewhere in a run, or the run proves less than it seems to. */
 #define SOMETIMES(X)       \
@@ -61,6 +62,9 @@
     X(group_closed)        \
     X(warming)             \
     X(late_waits)          \
+    X(suspect_own)         \
+    X(suspect_vote)        \
+    X(doubt_dropped)       \
     X(ended_as_truth)
 
 struct sometimes {
@@ -82,6 +86,7 @@ struct own {
     uint32_t passes, fails; /* in a row */
     uint8_t opinion;
     uint64_t conclusive_ns;
+    uint64_t since_ns; /* of the opinion */
 };
 
 struct judged {
@@ -118,6 +123,8 @@ struct witness {
     uint64_t first_probe_ns[CHECK_ROWS];
     struct kept_row kept[CHECK_ROWS]; /* at its last stop */
     bool has_kept;                    /* it was started with them */
+    uint32_t suspect_mask;            /* what it doubts of itself, as it says */
+    uint64_t suspect_ns[CHECK_KINDS]; /* since when, by enum check_type */
 };
 
 struct checker {

@@ -66,7 +66,7 @@ static void begin_scopes(struct witness *witness, const struct probe_result *res
 }
 
 static void hear_result(struct checker *checker, struct witness *witness,
-                        const struct probe_result *result)
+                        const struct probe_result *result, uint64_t now_ns)
 {
     uint32_t slot = result->id.slot;
 
@@ -89,11 +89,48 @@ static void hear_result(struct checker *checker, struct witness *witness,
     } else {
         checker->sometimes->result_inconclusive++;
     }
+    uint8_t before = own->opinion;
     if (own->passes >= check->healthy_threshold) {
         own->opinion = OPINION_PASS;
     } else if (own->fails >= check->unhealthy_threshold) {
         own->opinion = OPINION_FAIL;
     }
+    own->since_ns = own->opinion == before ? own->since_ns : now_ns;
+}
+
+/* --- self-doubt --- */
+
+bool witness_doubts(const struct witness *witness, uint32_t slot)
+{
+    return (witness->suspect_mask >> witness_check_at(witness, slot)->type & 1) != 0;
+}
+
+void witness_follow_doubt(struct checker *checker, struct witness *witness, uint32_t mask,
+                          uint64_t now_ns)
+{
+    uint32_t ended = witness->suspect_mask & ~mask;
+
+    for (uint32_t slot = 0; ended != 0 && slot < CHECK_SLOTS; slot++) {
+        struct own *own = &witness->own[slot];
+        unsigned kind = witness->births[slot] == 0 ? 0 : witness_check_at(witness, slot)->type;
+
+        if ((ended >> kind & 1) == 0 || own->fails == 0) {
+            continue;
+        }
+        if (own->opinion != OPINION_FAIL) {
+            own->fails = 0;
+            checker->sometimes->doubt_dropped++;
+        } else if (own->since_ns >= witness->suspect_ns[kind]) {
+            *own = (struct own){.conclusive_ns = own->conclusive_ns};
+            checker->sometimes->doubt_dropped++;
+        }
+    }
+    for (unsigned kind = 0; kind < CHECK_KINDS; kind++) {
+        if ((mask & ~witness->suspect_mask) >> kind & 1) {
+            witness->suspect_ns[kind] = now_ns;
+        }
+    }
+    witness->suspect_mask = mask;
 }
 
 /* --- votes of others --- */
@@ -111,7 +148,8 @@ static uint64_t birth_at(const struct checker *checker, uint64_t revision, uint3
 }
 
 static void hear_opinion(struct checker *checker, struct told *told, uint64_t epoch,
-                         uint64_t sequence, uint8_t opinion, uint64_t now_ns, uint64_t fresh_ns)
+                         uint64_t sequence, uint8_t opinion, uint64_t now_ns, uint64_t fresh_ns,
+                         bool is_suspect)
 {
     if (epoch < told->epoch || (epoch == told->epoch && sequence <= told->sequence)) {
         if (epoch == told->epoch && sequence == told->sequence) {
@@ -123,6 +161,12 @@ static void hear_opinion(struct checker *checker, struct told *told, uint64_t ep
     }
     told->epoch = epoch;
     told->sequence = sequence;
+    if (is_suspect) { /* dropped at once, and not remembered */
+        checker->sometimes->suspect_vote += opinion != OPINION_NONE;
+        told->opinion = OPINION_NONE;
+        told->withdrawn = false;
+        return;
+    }
     if (opinion != OPINION_NONE) {
         told->opinion = opinion;
         told->heard_ns = now_ns;
@@ -182,7 +226,8 @@ static void hear_chunk(struct checker *checker, struct witness *witness, uint64_
             }
         }
         hear_opinion(checker, &witness->told[peer][slot], chunk->epoch, chunk->sequence, opinion,
-                     now_ns, 3 * witness_interval_ns(witness));
+                     now_ns, 3 * witness_interval_ns(witness),
+                     (chunk->suspect_mask >> witness_check_at(witness, slot)->type & 1) != 0);
     }
 }
 
@@ -197,7 +242,8 @@ static void hear_change(struct checker *checker, struct witness *witness, uint64
         return;
     }
     hear_opinion(checker, &witness->told[peer][slot], change->epoch, change->sequence,
-                 change->opinion, now_ns, 3 * witness_interval_ns(witness));
+                 change->opinion, now_ns, 3 * witness_interval_ns(witness),
+                 (change->suspect_mask >> witness_check_at(witness, slot)->type & 1) != 0);
 }
 
 /* --- catalogs --- */
@@ -375,7 +421,7 @@ void witness_hear(void *user, struct world *world, struct world_node *node,
         return; /* it knows nobody yet */
     }
     if (event->kind == ENGINE_PROBE_RESULT) {
-        hear_result(checker, witness, event->u.result);
+        hear_result(checker, witness, event->u.result, event->now_ns);
     }
     if (event->peer == 0 || catalog_node_find(witness->catalog, event->peer) == NULL) {
         return; /* strangers are not heard */

@@ -20,6 +20,13 @@ uint64_t witness_cycles_ns(const struct witness *witness, uint32_t slot, uint64_
 uint8_t witness_own_opinion(struct checker *checker, struct witness *witness, uint32_t slot,
                             uint64_t now_ns);
 
+/* Whether the node doubts its own probes of this slot's kind. */
+bool witness_doubts(const struct witness *witness, uint32_t slot);
+/* It says after a step which kinds it doubts: what failed while it doubted is nothing afterwards.
+ */
+void witness_follow_doubt(struct checker *checker, struct witness *witness, uint32_t mask,
+                          uint64_t now_ns);
+
 /* Observers whose 60 s have passed enter n. */
 void witness_enter_by_time(struct checker *checker, struct witness *witness, uint64_t now_ns);
 

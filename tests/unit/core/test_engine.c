@@ -381,7 +381,10 @@ static void suspect_own_vote_does_not_count_and_steers_nothing(void **state)
     struct target_id id = target_of(f, b1);
     result(f, id, REASON_OK);
     result(f, id, REASON_OK);
-    step(f, &(struct engine_event){.kind = ENGINE_SUSPECT, .u.suspect_mask = 1 << CHECK_TYPE_TCP});
+    step(f, &(struct engine_event){.kind = ENGINE_LOOP_LATE, .u.late_ns = 2 * SECOND});
+    assert_int_equal(f->actions.n_chunks, 1); /* the peers are told at once */
+    assert_int_equal(f->actions.chunks[0].suspect_mask, 1 << CHECK_TYPE_TCP);
+    assert_int_equal(f->actions.chunks[0].doubt_causes, 1 << DOUBT_LOOP_LATE);
     result(f, id, REASON_CONNECT_FAILED);
     result(f, id, REASON_CONNECT_FAILED);
     struct backend_view view = view_of(f, b1);
@@ -390,8 +393,61 @@ static void suspect_own_vote_does_not_count_and_steers_nothing(void **state)
     assert_int_equal(view.marks, MARK_HELD | MARK_SUSPECT);
     assert_int_equal(view.votes[0].standing, STANDING_SUSPECT);
     assert_int_equal(f->actions.changes[0].suspect_mask, 1 << CHECK_TYPE_TCP);
-    step(f, &(struct engine_event){.kind = ENGINE_SUSPECT, .u.suspect_mask = 0});
+}
+
+static struct doubt_view doubt_of(const struct fixture *f)
+{
+    struct doubt_view view;
+
+    engine_view_doubt(f->engine, f->now_ns, &view);
+    return view;
+}
+
+static void what_failed_in_doubt_must_fail_again_to_count(void **state)
+{
+    struct fixture *f = *state;
+
+    put(f, b1, RULE_LOCAL);
+    struct target_id id = target_of(f, b1);
+    result(f, id, REASON_OK);
+    result(f, id, REASON_OK);
+    step(f, &(struct engine_event){.kind = ENGINE_LOOP_LATE, .u.late_ns = 2 * SECOND});
+    result(f, id, REASON_CONNECT_FAILED);
+    result(f, id, REASON_CONNECT_FAILED);
+    assert_int_equal(view_of(f, b1).votes[0].opinion, OPINION_FAIL);
+    while (doubt_of(f).suspect_mask != 0) {
+        tick(f, SECOND);
+    }
+    assert_int_equal(view_of(f, b1).votes[0].opinion, OPINION_NONE);
+    assert_int_equal(view_of(f, b1).health_state, HEALTH_HEALTHY);
+    assert_int_equal(engine_view_counters(f->engine)->doubts_begun, 1);
+    assert_int_equal(engine_view_counters(f->engine)->doubts_ended, 1);
+    assert_int_equal(engine_view_counters(f->engine)->doubt_failures_dropped, 1);
+    result(f, id, REASON_CONNECT_FAILED);
+    assert_int_equal(view_of(f, b1).health_state, HEALTH_HEALTHY);
+    result(f, id, REASON_CONNECT_FAILED);
     assert_int_equal(view_of(f, b1).health_state, HEALTH_UNHEALTHY);
+}
+
+static void what_failed_before_the_doubt_stands_after_it(void **state)
+{
+    struct fixture *f = *state;
+
+    put(f, b1, RULE_LOCAL);
+    struct target_id id = target_of(f, b1);
+    result(f, id, REASON_CONNECT_FAILED);
+    result(f, id, REASON_CONNECT_FAILED);
+    assert_int_equal(view_of(f, b1).health_state, HEALTH_UNHEALTHY);
+    tick(f, SECOND);
+    step(f, &(struct engine_event){.kind = ENGINE_LOOP_LATE, .u.late_ns = 2 * SECOND});
+    assert_int_not_equal(doubt_of(f).suspect_mask, 0);
+    for (unsigned i = 0; i < 20 && doubt_of(f).suspect_mask != 0; i++) {
+        tick(f, SECOND);
+        result(f, id, REASON_CONNECT_FAILED);
+    }
+    assert_int_equal(doubt_of(f).suspect_mask, 0);
+    assert_int_equal(view_of(f, b1).votes[0].opinion, OPINION_FAIL);
+    assert_int_equal(view_of(f, b1).held_causes, 0);
 }
 
 static void questions_are_answered_with_what_is_known_now(void **state)
@@ -717,6 +773,8 @@ int main(void)
         TEST(no_votes_without_an_epoch_or_as_a_node_unknown_to_the_catalog),
         TEST(opinion_turns_none_without_conclusive_probes),
         TEST(suspect_own_vote_does_not_count_and_steers_nothing),
+        TEST(what_failed_in_doubt_must_fail_again_to_count),
+        TEST(what_failed_before_the_doubt_stands_after_it),
         TEST(questions_are_answered_with_what_is_known_now),
         TEST(unhealthy_deadline_begins_with_the_verdict_and_ends_with_recovery),
         TEST(drain_deadline_is_set_once_and_survives_a_restart),

@@ -33,6 +33,7 @@ static void random_chunk(struct prng *prng, struct vote_chunk *chunk)
     chunk->chunk = (uint16_t)prng_below(prng, chunk->n_chunks);
     chunk->n_births = (uint16_t)prng_below(prng, LIMIT_BIRTHS_PER_CHUNK + 1);
     chunk->suspect_mask = (uint32_t)prng_next(prng);
+    chunk->doubt_causes = (uint8_t)prng_next(prng);
     chunk->digest = (struct hash128){prng_next(prng), prng_next(prng)};
     for (uint16_t i = 0; i < chunk->n_births; i++) {
         chunk->births[i] = random_target(prng, chunk->chunk);
@@ -143,6 +144,7 @@ static void same_chunk(const struct vote_chunk *a, const struct vote_chunk *b)
     SAME(n_chunks);
     SAME(n_births);
     SAME(suspect_mask);
+    SAME(doubt_causes);
     SAME(digest.low);
     SAME(digest.high);
     same_targets(a->births, b->births, a->n_births);
