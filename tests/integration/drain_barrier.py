@@ -19,6 +19,10 @@ def status_of(agent, group, backend):
     return None
 
 
+def seconds_of(duration):
+    return duration.seconds + duration.nanos / 1e9
+
+
 def open_flows(cluster, port):
     flows = [Flow(cluster.address(100), port) for _ in range(N_FLOWS)]
     by_name = {name: [f for f in flows if f.name == name] for name in {f.name for f in flows}}
@@ -70,7 +74,8 @@ def deadline(cluster, b2, flows):
                 "timeout": "4s"})
     wait_until("%s knows the drain" % agent.name, 5,
                lambda: status_of(agent, "web", b2).drain.revision > 0)
-    time.sleep(max(0, started + 1.5 - time.monotonic()))
+    wait_until("1.5 s of the 4 s are over", 10,
+               lambda: seconds_of(status_of(agent, "web", b2).drain.remaining) <= 2.5)
     agent.kill()
     agent.start()
     check(all(flow.is_open() for flow in flows), "flows were closed at once")

@@ -9,9 +9,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from cluster import wait_until  # noqa: E402
 from fake_agent import SILENCE, FakeAgent, Refusal, load_messages  # noqa: E402
 
 M, METHODS = load_messages()
@@ -162,8 +162,7 @@ def an_interrupted_wait_exits_with_130():
         process = subprocess.Popen([NODECTL, "backend", "drain", "web/10.0.0.1:80", "--wait",
                                     "--socket", agent.path], stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE)
-        while len(agent.calls) < 2:  # it waits now
-            time.sleep(0.01)
+        wait_until("nodectl asks how far the drain is", 30, lambda: len(agent.calls) >= 2)
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=30)
         check(process.returncode == 130, f"interrupted: exit {process.returncode}")

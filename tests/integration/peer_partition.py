@@ -18,6 +18,7 @@ from ctl import expect, here  # noqa: E402
 from lan import Lan, LanCluster  # noqa: E402
 
 V = 0.5
+INTERVAL_S = 0.5  # of tcp_group, from the end of a probe to the next
 EXPIRY_S = 3 * V
 MEMORY_S = 2 * (0.5 + 0.5) + 3 * V  # U x (T + I) + 3 V
 CALM = {"timeout": "2s", "interval": "2s", "unhealthy_threshold": 3}  # 13.5 s of memory
@@ -93,6 +94,20 @@ def says_whom_it_misses(cluster, agent, lost, since):
     check(peers == set(cluster.agents) - {agent.id}, "%s dials %s" % (agent.name, peers))
 
 
+def own_streak(agent, backend):
+    return next(vote.detail.streak for vote in why(agent, backend).votes if vote.is_self)
+
+
+def wait_probes(cluster, backend, seconds):
+    """Until each node has had as many more equal results in a row as take it at least so long."""
+    wanted = {agent: own_streak(agent, backend) + int(seconds / INTERVAL_S) + 1
+              for agent in cluster.agents.values()}
+    for agent, streak in wanted.items():
+        wait_until("%s has probed %s on for %g s" % (agent.name, backend.name, seconds),
+                   SLOW * seconds,
+                   lambda agent=agent, streak=streak: own_streak(agent, backend) >= streak)
+
+
 def wait_whole(cluster, backend, since, what):
     def whole():
         return all(why(agent, backend, group).verdict.n_counted == 3
@@ -113,8 +128,7 @@ def two_lose_each_other(cluster, lan, b1, b2, seconds):
         took = wait_expired(cluster.agents[agent], lost, b1, since)
         print("node %d: the vote of node %d has expired %.2f s after the cut (3 V = %.1f s)"
               % (agent, lost[0], took, EXPIRY_S))
-    while time.monotonic() - since < seconds:
-        time.sleep(0.2)
+    wait_probes(cluster, b1, seconds)
     for agent, lost in ((1, [2]), (2, [1]), (3, [])):
         says_whom_it_misses(cluster, cluster.agents[agent], lost, since)
     check(changes(cluster) == before, "a cut between two nodes changed a verdict")
@@ -140,8 +154,7 @@ def each_is_alone(cluster, lan, b1, b2, seconds):
         wait_expired(agent, lost, b1, since)
         wait_until("%s fails to reach b2" % agent.name, 60, lambda agent=agent: next(
             vote.opinion for vote in why(agent, b2).votes if vote.is_self) == 2)
-    while time.monotonic() - since < max(seconds, MEMORY_S + V):
-        time.sleep(0.2)
+    wait_probes(cluster, b2, max(seconds, MEMORY_S + V))
     for agent in cluster.agents.values():
         says_whom_it_misses(cluster, agent, sorted(set(NODES) - {agent.id}), since)
         for backend in (b1, b2):

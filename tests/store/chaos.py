@@ -36,6 +36,7 @@ def act(cluster, writer, pick):
 
 
 def main(make, options):
+    print("seed %d" % options.seed)
     pick = random.Random(options.seed)
     cluster = make(calm=False, options=["--threshold", "300", "--trailing", "300",
                                         "--padding", "2000000"]).up()

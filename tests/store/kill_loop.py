@@ -11,6 +11,8 @@ import time
 
 from cluster import FOLLOWER, LEADER, check, run, wait_until
 
+N_BETWEEN_KILLS = 300  # acknowledged writes, at most
+
 
 class Writer:
     """Keeps `outstanding` appends under way at whoever leads."""
@@ -118,7 +120,10 @@ def cycle(cluster, writer, pick, times):
     victims, leader = None, None
     while not victims:
         victims, leader = wait_until("a leader and two followers", 30, found)
-    time.sleep(pick.uniform(0, 0.3))  # the moment of the kill is not to be in step with anything
+    # The moment of the kill is a point in the writes, not in step with anything else.
+    n_acked = len(writer.acked) + pick.randrange(N_BETWEEN_KILLS)
+    wait_until("acknowledged write %d, for the next kill" % n_acked, 30,
+               lambda: len(writer.acked) >= n_acked)
     killed = time.monotonic()
     for victim in victims:
         cluster.nodes[victim].kill()
@@ -175,6 +180,7 @@ def percentile(values, share):
 
 
 def main(make, options):
+    print("seed %d" % options.seed)
     pick = random.Random(options.seed)
     keep = str(options.snapshot)
     cluster = make(calm=False, options=["--threshold", keep, "--trailing", keep]).up()
