@@ -18,12 +18,13 @@ IMAGE_BYTES = 24 << 20
 
 
 def damage(data_dir):
-    """Flips a byte in the middle of every segment of the log. Returns what it touched."""
+    """Flips bytes in every closed segment of the log: in an open one they would be taken for a write
+    that a crash tore. Returns what it touched."""
     raft = os.path.join(data_dir, "store", "raft")
     touched = []
     for name in sorted(os.listdir(raft)):
         path = os.path.join(raft, name)
-        if name.startswith(("metadata", "snapshot")) or os.path.getsize(path) == 0:
+        if not name[0].isdigit():
             continue
         with open(path, "r+b") as file:
             for at in (9, 40, 200):
@@ -62,7 +63,7 @@ def serves(cluster, agent, b1, b2, what):
 
 def damaged(cluster, b1, b2):
     agent = next(a for a in cluster.agents.values() if a is not cluster.leader())
-    agent.kill()
+    check(agent.stop() == 0, "%s did not stop with 0" % agent.name)  # closes its segments
     print("damaged %s" % ", ".join(damage(agent.data_dir)))
     agent.start()
     serves(cluster, agent, b1, b2, "damaged")
@@ -87,6 +88,21 @@ def mount(agent):
     return True
 
 
+def fill(path):
+    """Until a synced round finds no room: what is only promised to a file may come back as free."""
+    with open(path, "wb", buffering=0) as file:
+        has_room = True
+        while has_room:
+            has_room = False
+            try:
+                while True:
+                    file.write(b"x" * 4096)
+                    has_room = True
+            except OSError:
+                pass
+            os.fsync(file.fileno())
+
+
 def full(cluster, b1, b2):
     agent = next(a for a in cluster.agents.values() if a.is_running() and a is not cluster.leader())
     agent.stop()
@@ -94,12 +110,7 @@ def full(cluster, b1, b2):
         return
     filler = os.path.join(agent.data_dir, "filler")
     try:
-        with open(filler, "wb") as file:
-            try:
-                while True:
-                    file.write(b"x" * 4096)
-            except OSError:
-                pass
+        fill(filler)
         agent.start()
         serves(cluster, agent, b1, b2, "full")
         os.unlink(filler)

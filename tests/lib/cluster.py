@@ -209,8 +209,23 @@ class Agent(Process):
                                   server_key=self.key, key=key)
 
     def call(self, method, request=None, **options):
-        with self.client() as client:
-            return client.call(method, request, **options)
+        try:
+            with self.client() as client:
+                return client.call(method, request, **options)
+        except jury_client.CallError as error:
+            if error.reason == "UNREACHABLE":
+                error.args = ("%s (%s)" % (error, self.fate()),)
+            raise
+
+    def fate(self):
+        """An agent that is silent, and one that is no more, are two things to look for."""
+        if self.process is None:
+            return "%s was never started" % self.name
+        status = self.process.poll()
+        if status is not None:
+            return "%s ended with status %d" % (self.name, status)
+        return "%s runs; its socket is %s" % (
+            self.name, "there" if os.path.exists(self.socket_path) else "not there")
 
     def status(self):
         return self.call("ClusterService/GetStatus")
@@ -404,11 +419,16 @@ class Cluster:
     def leader(self):
         """The agent that leads, as it says itself."""
         def find():
+            silent = None
             for agent in self.agents.values():
                 if agent.is_running():
-                    status = agent.status()
-                    if status.store.leader_id == agent.id:
-                        return agent
+                    try:
+                        if agent.status().store.leader_id == agent.id:
+                            return agent
+                    except jury_client.CallError as error:
+                        silent = error  # another one may lead
+            if silent is not None:
+                raise silent
             return None
         return wait_until("a leader", 20, find)
 
