@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/accept_gate.h"
 #include "agent/agent_internal.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
@@ -62,9 +63,27 @@ static void on_check(uv_check_t *check)
     watchdog_beat(&agent->health_loop);
 }
 
+static void count_turned_away(struct agent *agent)
+{
+    static const char *const lanes[ACCEPT_SIDES] = {"network", "local"};
+
+    for (enum accept_side side = 0; side < ACCEPT_SIDES; side++) {
+        const struct accept_refused refused = accept_gate_take_refused(side);
+        char who[ENDPOINT_TEXT_BYTES] = "unknown";
+
+        if (refused.last.addr.family != ADDR_NONE) {
+            endpoint_format(&refused.last, who);
+        }
+        refusals_note_many(&agent->refusals, REFUSAL_no_descriptor, refused.n, lanes[side], who);
+    }
+}
+
 static void on_tick(uv_timer_t *timer)
 {
-    agent_table_tick(timer->data);
+    struct agent *agent = timer->data;
+
+    count_turned_away(agent);
+    agent_table_tick(agent);
 }
 
 static void on_housekeeping(uv_timer_t *timer)

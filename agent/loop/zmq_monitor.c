@@ -2,12 +2,22 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
+
+#include "agent/loop/peername.h"
 
 #define MONITOR_NAME_BYTES 64
+
+/* No others are asked for: each is a message, sent by the thread that serves all connections. */
+#define EVENTS_OF_BOTH                                                       \
+    (ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |  \
+     ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | \
+     ZMQ_EVENT_DISCONNECTED)
+#define EVENTS_OF_LISTENER (EVENTS_OF_BOTH | ZMQ_EVENT_ACCEPTED)
+#define EVENTS_OF_DIALLER (EVENTS_OF_BOTH | ZMQ_EVENT_CLOSED)
+
+#define ROOM_FRAMES_MAX 8192 /* libzmq queues 2000 events of two frames */
 
 static const char *const words[] = {[ZMQ_SEEN_NONE] = "none",
 #define SEEN_WORD(name, word, sentence) [name] = word,
@@ -31,38 +41,6 @@ const char *zmq_seen_sentence(enum zmq_seen seen)
     return seen < ZMQ_SEEN_COUNT ? sentences[seen] : "";
 }
 
-static struct endpoint peer_of(int fd)
-{
-    struct endpoint peer = {.port = 0};
-    struct sockaddr_storage name;
-    socklen_t n_bytes = sizeof name;
-
-    if (getpeername(fd, (struct sockaddr *)&name, &n_bytes) != 0) {
-        return peer;
-    }
-    if (name.ss_family == AF_INET) {
-        struct sockaddr_in in;
-
-        memcpy(&in, &name, sizeof in);
-        peer.addr.family = ADDR_IPV4;
-        memcpy(peer.addr.bytes, &in.sin_addr, 4);
-        peer.port = ntohs(in.sin_port);
-    } else if (name.ss_family == AF_INET6) {
-        struct sockaddr_in6 in6;
-
-        memcpy(&in6, &name, sizeof in6);
-        peer.port = ntohs(in6.sin6_port);
-        if (IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr)) {
-            peer.addr.family = ADDR_IPV4;
-            memcpy(peer.addr.bytes, &in6.sin6_addr.s6_addr[12], 4);
-        } else {
-            peer.addr.family = ADDR_IPV6;
-            memcpy(peer.addr.bytes, &in6.sin6_addr, 16);
-        }
-    }
-    return peer;
-}
-
 static void remember(struct zmq_monitor *monitor, int fd)
 {
     if (monitor->n_handshakes == ZMQ_MONITOR_HANDSHAKES) {
@@ -71,7 +49,7 @@ static void remember(struct zmq_monitor *monitor, int fd)
         monitor->n_handshakes--;
     }
     monitor->handshakes[monitor->n_handshakes].fd = fd;
-    monitor->handshakes[monitor->n_handshakes].peer = peer_of(fd);
+    monitor->handshakes[monitor->n_handshakes].peer = peername_of(fd);
     monitor->n_handshakes++;
 }
 
@@ -227,7 +205,9 @@ int zmq_monitor_start(struct zmq_monitor *monitor, struct zmq_hub *hub, void *co
         return ERR_LIMIT;
     }
     zmq_setsockopt(pair, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
-    if (zmq_socket_monitor(socket, name, ZMQ_EVENT_ALL) != 0 || zmq_connect(pair, name) != 0) {
+    if (zmq_socket_monitor(socket, name, is_listener ? EVENTS_OF_LISTENER : EVENTS_OF_DIALLER) !=
+            0 ||
+        zmq_connect(pair, name) != 0) {
         zmq_close(pair);
         return ERR_INTERNAL;
     }
@@ -241,8 +221,24 @@ void zmq_monitor_set_hook(struct zmq_monitor *monitor,
     monitor->user = user;
 }
 
+/* libzmq's thread holds a lock of the socket while it waits for room for an event, and the call
+ * that ends the monitor takes that lock: make room first. */
+static void make_room(struct zmq_monitor *monitor)
+{
+    zmq_msg_t frame;
+
+    zmq_msg_init(&frame);
+    for (int i = 0; i < ROOM_FRAMES_MAX; i++) {
+        if (zmq_msg_recv(&frame, monitor->watch.socket, ZMQ_DONTWAIT) < 0) {
+            break;
+        }
+    }
+    zmq_msg_close(&frame);
+}
+
 void zmq_monitor_close(struct zmq_monitor *monitor, void (*closed)(void *user), void *user)
 {
+    make_room(monitor);
     zmq_socket_monitor(monitor->socket, NULL, 0);
     zmq_watch_close(&monitor->watch, closed, user);
 }

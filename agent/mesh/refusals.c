@@ -36,6 +36,17 @@ void refusals_note(struct refusals *refusals, enum refusal refusal, const char *
               (unsigned long long)n_dropped, fields[refusal].help);
 }
 
+void refusals_note_many(struct refusals *refusals, enum refusal refusal, uint64_t n,
+                        const char *lane, const char *who)
+{
+    if (n == 0) {
+        return;
+    }
+    refusals->limits[refusal].n_dropped += n - 1;
+    *counter_of(refusals, refusal) += n - 1;
+    refusals_note(refusals, refusal, lane, who, "");
+}
+
 void refusals_note_zap(struct refusals *refusals, const struct zap_refusal *refusal)
 {
     static const enum refusal by_reason[] = {

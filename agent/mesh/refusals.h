@@ -21,6 +21,8 @@
     X(garbage, "connections refused: the client did not speak ZMTP")                              \
     X(silent, "connections closed: nothing was said in time")                                     \
     X(gave_up, "connections that ended during the handshake")                                     \
+    X(no_descriptor,                                                                              \
+      "connections closed at once: the last descriptors are kept for the node itself")            \
     X(malformed_handshake, "connections refused: malformed request to the handler of keys")       \
     X(identity_differs, "messages dropped: the member id in the text is not that of the key")     \
     X(other_cluster, "messages dropped: the sender is of another cluster")                        \
@@ -52,6 +54,9 @@ struct refusals {
  * empty. Loop thread. */
 void refusals_note(struct refusals *refusals, enum refusal refusal, const char *lane,
                    const char *who, const char *detail);
+/* n at once, the last of which came from `who`; nothing if n is 0. */
+void refusals_note_many(struct refusals *refusals, enum refusal refusal, uint64_t n,
+                        const char *lane, const char *who);
 /* What the ZAP thread reported, with its domain as the lane. */
 void refusals_note_zap(struct refusals *refusals, const struct zap_refusal *refusal);
 /* What a listening socket's monitor saw; what is no refusal, or was refused by ZAP and is reported
