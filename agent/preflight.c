@@ -98,9 +98,14 @@ static int lock_run_dir(const struct agent_config *config, int *ret_lock_fd, str
     char path[AGENT_RUN_DIR_BYTES + 16];
 
     snprintf(path, sizeof path, "%s/agent.lock", config->run_dir);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0640);
     if (fd < 0) {
         return errmsg_set(err, ERR_CONFIG, "cannot open %s: %s", path, strerror(errno));
+    }
+    struct stat info;
+    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+        close(fd);
+        return errmsg_set(err, ERR_CONFIG, "%s: not a regular file: move it away", path);
     }
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         char pid[24] = "?";

@@ -1,5 +1,6 @@
 #include "agent/store/data_dir.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,6 +17,7 @@
 
 #include "common/base/hash.h"
 #include "common/base/limits.h"
+#include "common/base/plant.h"
 #include "common/base/str.h"
 
 #define INIT_BYTES_MAX (LIMIT_COMMAND_BYTES + 64)
@@ -132,9 +134,9 @@ static int check_lock(const struct data_dir *dir, struct errmsg *err)
     if (result != 0 || dir->lock_fd >= 0) {
         return result;
     }
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = files_open(path, O_RDONLY, err);
     if (fd < 0) {
-        return 0;
+        return fd == ERR_CORRUPT ? fd : 0;
     }
     if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
         result =
@@ -170,10 +172,9 @@ static int take_lock(struct data_dir *dir, struct errmsg *err)
     if (result != 0 || dir->lock_fd >= 0) {
         return result;
     }
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int fd = files_open(path, O_RDWR | O_CREAT, err);
     if (fd < 0) {
-        return errmsg_set(err, err_from_errno(errno), "cannot open %s: %s", path,
-                          strerrordesc_np(errno));
+        return fd;
     }
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         close(fd);
@@ -228,6 +229,32 @@ static int remove_leftovers(const struct data_dir *dir, struct errmsg *err)
                       dir->path);
 }
 
+/* raft_uv opens its files by itself and would wait for the other end of a FIFO for ever. */
+static int check_raft_files(const struct data_dir *dir, struct errmsg *err)
+{
+    DIR *raft = opendir(dir->raft);
+    const struct dirent *entry;
+    int result = 0;
+
+    if (raft == NULL || plant_is("open-waits")) {
+        if (raft != NULL) {
+            closedir(raft);
+        }
+        return 0; /* raft_uv says why */
+    }
+    while (result == 0 && (entry = readdir(raft)) != NULL) {
+        struct stat info;
+
+        if (fstatat(dirfd(raft), entry->d_name, &info, 0) == 0 && !S_ISREG(info.st_mode) &&
+            !S_ISDIR(info.st_mode)) {
+            result = errmsg_set(err, ERR_CORRUPT, "%s/%s: not a regular file: move it away",
+                                dir->raft, entry->d_name);
+        }
+    }
+    closedir(raft);
+    return result;
+}
+
 int data_dir_open(struct data_dir *dir, const struct data_dir_owner *owner,
                   enum data_dir_state *ret_state, struct identity *ret_identity, struct errmsg *err)
 {
@@ -250,6 +277,9 @@ int data_dir_open(struct data_dir *dir, const struct data_dir_owner *owner,
     result = read_identity(dir, &identity, err);
     if (result == 0) {
         result = check_owner(dir, owner, &identity, err);
+    }
+    if (result == 0) {
+        result = check_raft_files(dir, err);
     }
     if (result == 0) {
         *ret_state = DATA_DIR_READY;

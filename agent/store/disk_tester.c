@@ -40,7 +40,8 @@ static int write_file(int fd, uint32_t file_bytes)
 
 static enum disk_test run_test(const struct disk_tester *tester, struct errmsg *err)
 {
-    int fd = open(tester->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    unlink(tester->path); /* of a killed agent, or what is no file and would make open() wait */
+    int fd = open(tester->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     int errnum = fd < 0 ? errno : write_file(fd, tester->file_bytes);
 
     if (fd >= 0) {

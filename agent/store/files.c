@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/plant.h"
+
 static int fail(struct errmsg *err, const char *what, const char *path)
 {
     int errnum = errno;
@@ -63,13 +65,34 @@ int files_create(const char *path, const void *data, size_t n_bytes, struct errm
     return close(fd) == 0 ? 0 : fail(err, "close", path);
 }
 
+int files_open(const char *path, int flags, struct errmsg *err)
+{
+    struct stat info;
+    /* O_NONBLOCK: a FIFO would keep the caller waiting for its other end. */
+    int fd = open(path, flags | (plant_is("open-waits") ? 0 : O_NONBLOCK) | O_CLOEXEC, 0600);
+
+    if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
+        return fd;
+    }
+    int errnum = errno;
+    bool is_there = stat(path, &info) == 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (is_there && !S_ISREG(info.st_mode)) {
+        return errmsg_set(err, ERR_CORRUPT, "%s: not a regular file: move it away", path);
+    }
+    errno = errnum;
+    return fail(err, "open", path);
+}
+
 int files_overwrite(const char *path, size_t offset, const void *data, size_t n_bytes,
                     struct errmsg *err)
 {
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int fd = files_open(path, O_WRONLY, err);
 
     if (fd < 0) {
-        return fail(err, "open", path);
+        return fd;
     }
     if (write_all(fd, data, n_bytes, (off_t)offset) != 0 || fdatasync(fd) != 0) {
         int result = fail(err, "write", path);
@@ -104,16 +127,16 @@ int files_read(const char *path, size_t limit_bytes, uint8_t **ret_data, size_t 
     struct stat info;
     uint8_t *data = NULL;
     int result;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = files_open(path, O_RDONLY, err);
 
     if (fd < 0) {
-        return fail(err, "open", path);
+        return fd;
     }
     if (fstat(fd, &info) != 0) {
         result = fail(err, "look at", path);
         goto done;
     }
-    if (!S_ISREG(info.st_mode) || info.st_size < 0 || (uint64_t)info.st_size > limit_bytes) {
+    if (info.st_size < 0 || (uint64_t)info.st_size > limit_bytes) {
         result =
             errmsg_set(err, ERR_CORRUPT, "%s: not a file of at most %zu bytes", path, limit_bytes);
         goto done;

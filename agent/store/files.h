@@ -16,11 +16,15 @@ int files_path(char path[FILES_PATH_BYTES], const char *dir, const char *name, s
 
 /* A new file with exactly these bytes, synced. Errors: ERR_EXISTS, ERR_FULL, ERR_IO, ... */
 int files_create(const char *path, const void *data, size_t n_bytes, struct errmsg *err);
+/* open(2) with those flags and mode 0600, close-on-exec, of a regular file; never waits for
+ * anybody. Returns the descriptor, or an error: ERR_NOTFOUND, ERR_CORRUPT for a FIFO, socket,
+ * device or directory at that name, and those of open(2). */
+int files_open(const char *path, int flags, struct errmsg *err);
 /* Overwrite n_bytes at offset in a file that is long enough, and sync its data. */
 int files_overwrite(const char *path, size_t offset, const void *data, size_t n_bytes,
                     struct errmsg *err);
 /* ret_data: given, free(). A file longer than limit_bytes is ERR_CORRUPT, a missing one
- * ERR_NOTFOUND. */
+ * ERR_NOTFOUND; else as files_open. */
 int files_read(const char *path, size_t limit_bytes, uint8_t **ret_data, size_t *ret_n_bytes,
                struct errmsg *err);
 /* Make the entries of a directory durable. */

@@ -3,9 +3,13 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/base/addr.h"
 #include "common/base/options_internal.h"
@@ -405,6 +409,30 @@ static int read_line(struct options *options, char *line, const struct source *s
     return put_whole(options, spec, value, source, err);
 }
 
+/* NULL with errno 0: there is something else, which may have no end or never begin. */
+static FILE *open_regular(const char *path)
+{
+    struct stat info;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    FILE *file = NULL;
+
+    if (fd < 0) {
+        return NULL;
+    }
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
+        file = fdopen(fd, "r");
+    } else {
+        errno = 0;
+    }
+    if (file == NULL) {
+        int errnum = errno;
+
+        close(fd);
+        errno = errnum;
+    }
+    return file;
+}
+
 int options_read_file(struct options *options, const char *path, struct errmsg *err)
 {
     char line[OPTION_VALUE_BYTES + 128];
@@ -412,10 +440,14 @@ int options_read_file(struct options *options, const char *path, struct errmsg *
     size_t n_bytes = 0;
     unsigned number = 0;
     int rc = 0;
-    FILE *file = fopen(path, "re");
+    FILE *file = open_regular(path);
 
     if (file == NULL) {
         int errnum = errno;
+
+        if (errnum == 0) {
+            return errmsg_set(err, ERR_CONFIG, "configuration file %s: not a regular file", path);
+        }
 
         return errmsg_set(err, errnum == ENOENT ? ERR_NOTFOUND : ERR_CONFIG,
                           "configuration file %s: %s", path, strerror(errnum));
