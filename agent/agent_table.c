@@ -1,6 +1,7 @@
 /* The forwarding table: words at once, layouts by the pool, status files of the data planes. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/agent_internal.h"
 #include "agent/table/table_layout.h"
@@ -272,6 +273,18 @@ static void log_planes(const struct agent *agent, size_t n_before, size_t n_now)
               "files=%zu before=%zu dir=%s", n_now, n_before, agent->status_dir);
 }
 
+/* Their words are lost to all data planes, and only a new start writes them all. */
+static void look_for_cuts(const struct agent *agent)
+{
+    struct errmsg err = {""};
+
+    if (table_writer_is_cut(agent->table, &err)) {
+        log_event(LOG_LEVEL_ERROR, "table_cut", "exit=%d text=\"%s\"", AGENT_EXIT_RESTART,
+                  err.text);
+        _exit(AGENT_EXIT_RESTART);
+    }
+}
+
 /* Whoever cleans the run directory under a running agent should hear of it. */
 static void look_at_files(struct agent *agent)
 {
@@ -299,6 +312,7 @@ void agent_table_tick(struct agent *agent)
         write_late(agent, catalog != NULL ? catalog_revision(catalog) : 0);
     }
     table_writer_heartbeat(agent->table, boot_ns);
+    look_for_cuts(agent);
     look_at_files(agent);
     size_t n_before = status_reader_n_planes(agent->status_reader);
     status_reader_scan(agent->status_reader, boot_ns, &n_ignored);

@@ -10,6 +10,7 @@
 #include "agent/loop/watchdog.h"
 #include "agent/options.h"
 #include "agent/preflight.h"
+#include "agent/table/table_rescue.h"
 #include "common/base/log.h"
 
 static int fail(int rc, const struct errmsg *err)
@@ -94,6 +95,7 @@ int main(int argc, char *argv[])
 
     signal(SIGPIPE, SIG_IGN);
     watchdog_install_backtrace();
+    table_rescue_install();
     /* Raft's segment work, layouts and last-known-good share libuv's pool. */
     setenv("UV_THREADPOOL_SIZE", "8", 0);
     if (sodium_init() < 0) {

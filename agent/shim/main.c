@@ -7,6 +7,7 @@
 
 #include "agent/shim/options.h"
 #include "agent/shim/shim.h"
+#include "agent/table/table_rescue.h"
 #include "common/base/log.h"
 
 #define WAIT_MS 200
@@ -59,6 +60,7 @@ static int run(const struct shim_config *config)
     /* Threads inherit this: signals are waited for, never handled. A peer that is gone is an error
      * of send, not a signal. */
     signal(SIGPIPE, SIG_IGN);
+    table_rescue_install();
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);

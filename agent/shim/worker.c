@@ -192,7 +192,7 @@ static void adopt(struct worker *worker)
         return;
     }
     uint64_t generation = table_snapshot_generation(worker->view->snapshot, &is_current);
-    if (generation == worker->generation || !is_current) {
+    if (generation <= worker->generation || !is_current) { /* it goes back in a cut file only */
         return;
     }
     worker->generation = generation;

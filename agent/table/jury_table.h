@@ -15,8 +15,15 @@
  * sequence that are equal and even; after 1000 tries go on with the last copy if it is not older
  * than the generation you adopted, else take the rows one by one: any mixture of two updates is
  * legal. A row whose word carries other birth
- * bits than the layout's is to be taken as removed. No mapped file is ever cut or written over, so
- * what is mapped stays good when the agent stops: go on with it.
+ * bits than the layout's is to be taken as removed. The agent never cuts or writes over a mapped
+ * file, so what is mapped stays good when it stops: go on with it.
+ *
+ * Somebody else who may write in the folder can cut a file that is mapped. A page that is gone is
+ * SIGBUS at its first touch, the rest of a page reads as zeros. A reader that shall outlive that
+ * reads the layout into memory of its own, puts a page of zeros over the missing one in its handler
+ * of SIGBUS (mmap with MAP_FIXED), and knows a cut file by what never happens else: a root whose
+ * layout or state is 0, a sequence or generation that went back. Then the last copy is what counts,
+ * until the root's path shows another inode: the agent ends and starts anew within seconds.
  *
  * How to report. Write your own status file, one block of words for each thread, each word with one
  * writer. Each thread publishes the generation it has adopted before it takes an event, and counts

@@ -11,6 +11,7 @@
 
 #include "agent/table/boot_id.h"
 #include "agent/table/table_files.h"
+#include "agent/table/table_rescue.h"
 #include "common/base/limits.h"
 
 #define NAME_BYTES_MAX 40
@@ -83,6 +84,7 @@ static int map_file(struct status_file *file, const struct jury_status *header, 
     if (bytes == MAP_FAILED) {
         return errmsg_set(err, err_from_errno(errno), "%s: mmap: %s", name, strerror(errno));
     }
+    table_rescue_watch(bytes, header->file_bytes);
     file->bytes = bytes;
     file->n_bytes = header->file_bytes;
     file->header = bytes;
@@ -170,7 +172,7 @@ void status_file_close(struct status_file *file)
         return;
     }
     if (file->bytes != NULL) {
-        munmap(file->bytes, file->n_bytes);
+        table_file_unmap(file->bytes, file->n_bytes);
     }
     if (file->fd >= 0) {
         close(file->fd);

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/table/table_rescue.h"
+
 /* Owner writes, the group `jury` reads. */
 #define FILE_MODE 0640
 
@@ -28,8 +30,15 @@ static int allocate_and_map(int fd, const char *name, size_t n_bytes, uint8_t **
     if (bytes == MAP_FAILED) {
         return errmsg_set(err, err_from_errno(errno), "%s: mmap: %s", name, strerror(errno));
     }
+    table_rescue_watch(bytes, n_bytes);
     *ret_bytes = bytes;
     return 0;
+}
+
+void table_file_unmap(void *bytes, size_t n_bytes)
+{
+    table_rescue_forget(bytes);
+    munmap(bytes, n_bytes);
 }
 
 int table_file_make(int dir_fd, const char *name, size_t n_bytes, uint8_t **ret_bytes,

@@ -14,6 +14,9 @@
 int table_file_make(int dir_fd, const char *name, size_t n_bytes, uint8_t **ret_bytes,
                     struct errmsg *err);
 
+/* What table_file_make has mapped. */
+void table_file_unmap(void *bytes, size_t n_bytes);
+
 /* Open the folder. Errors: ERR_NOTFOUND, ERR_DENIED, ERR_IO. */
 int table_dir_open(const char *dir, int *ret_fd, struct errmsg *err);
 

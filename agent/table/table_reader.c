@@ -202,8 +202,9 @@ static int snapshot_map(struct table_reader *reader, struct table_snapshot *snap
         snapshot->layout_map = table_map_ref(last->layout_map);
         snapshot->layout = last->layout;
     } else {
-        result =
-            table_map_open(reader->dir, layout_name, LAYOUT_BYTES_MAX, &snapshot->layout_map, err);
+        const struct table_file file = {reader->dir, layout_name, LAYOUT_BYTES_MAX};
+
+        result = table_map_copy(&file, &snapshot->layout_map, err);
         if (result != 0) {
             return result;
         }
@@ -213,7 +214,8 @@ static int snapshot_map(struct table_reader *reader, struct table_snapshot *snap
             return result;
         }
     }
-    result = table_map_open(reader->dir, state_name, STATE_BYTES_MAX, &snapshot->state_map, err);
+    const struct table_file file = {reader->dir, state_name, STATE_BYTES_MAX};
+    result = table_map_open(&file, &snapshot->state_map, err);
     if (result != 0) {
         return result;
     }
@@ -289,7 +291,8 @@ static int follow_root(struct table_reader *reader, struct errmsg *err)
     if (reader->root != NULL && table_map_is_current(reader->root, reader->dir, TABLE_ROOT_NAME)) {
         return 0;
     }
-    int result = table_map_open(reader->dir, TABLE_ROOT_NAME, ROOT_BYTES_MAX, &map, err);
+    const struct table_file file = {reader->dir, TABLE_ROOT_NAME, ROOT_BYTES_MAX};
+    int result = table_map_open(&file, &map, err);
     if (result != 0) {
         return result;
     }
@@ -328,6 +331,10 @@ static int follow_words(struct table_reader *reader, enum table_look *ret_look, 
     uint64_t layout = jury_load(&root->layout);
     uint64_t state = jury_load(&root->state);
 
+    if (layout == 0 || state == 0) { /* no file has that number: the root was cut */
+        *ret_look = TABLE_REFUSED;
+        return errmsg_set(err, 0, "%s/" TABLE_ROOT_NAME ": it was cut short", reader->dir);
+    }
     if (reader->snapshot != NULL && reader->snapshot->root == reader->root &&
         reader->snapshot->layout_number == layout && reader->snapshot->state_number == state) {
         *ret_look = TABLE_SAME;
@@ -356,6 +363,26 @@ static int follow_words(struct table_reader *reader, enum table_look *ret_look, 
     return 0;
 }
 
+/* Whether a file in use was cut short: its words are gone, and workers go on with their copies. */
+static bool is_cut(const struct table_reader *reader, struct errmsg *err)
+{
+    const struct table_snapshot *snapshot = reader->snapshot;
+    char state_name[TABLE_NAME_BYTES];
+    const char *name = NULL;
+
+    if (table_map_is_cut(reader->root, reader->dir, TABLE_ROOT_NAME)) {
+        name = TABLE_ROOT_NAME;
+    } else if (snapshot != NULL &&
+               table_map_is_cut(snapshot->state_map, reader->dir,
+                                table_state_name(snapshot->state_number, state_name))) {
+        name = state_name;
+    }
+    if (name != NULL) {
+        errmsg_set(err, ERR_CORRUPT, "%s/%s: it was cut short", reader->dir, name);
+    }
+    return name != NULL;
+}
+
 enum table_look table_reader_look(struct table_reader *reader, bool look_at_path,
                                   struct table_snapshot **ret_snapshot, struct errmsg *err)
 {
@@ -380,6 +407,9 @@ enum table_look table_reader_look(struct table_reader *reader, bool look_at_path
             break;
         }
         look = TABLE_ABSENT;
+    }
+    if (look == TABLE_SAME && look_at_path && is_cut(reader, &message)) {
+        look = TABLE_REFUSED;
     }
     if (look == TABLE_NEW) {
         *ret_snapshot = table_snapshot_ref(reader->snapshot);

@@ -120,35 +120,60 @@ static void keep(struct table_scopes *scopes, const struct jury_scope *scope,
     copy->is_taken = true;
 }
 
-void table_scopes_adopt(struct table_scopes *scopes, uint64_t generation)
+/* A sequence only rises: one that went back stands in a file that was cut. */
+static bool is_cut(const struct scope_copy *copy, uint64_t sequence)
 {
-    scopes->generation = generation;
+    return copy->is_taken && sequence < (copy->sequence & ~UINT64_C(1)) &&
+           !plant_is("table-cut-believed");
 }
 
-struct select_set table_scopes_take(struct table_scopes *scopes, uint32_t scope_index)
+static void take_scope(struct table_scopes *scopes, uint32_t scope_index)
 {
     const struct table_layout *layout = table_snapshot_layout(scopes->snapshot);
     const struct jury_scope *scope = table_layout_scope(layout, scope_index);
     struct scope_copy *copy = &scopes->copies[scope_index];
     uint64_t sequence = jury_load(table_snapshot_sequence(scopes->snapshot, scope->row));
 
-    if (!copy->is_taken || copy->sequence != sequence || sequence % 2 == 1) {
-        if (load_guarded(scopes, scope, copy, &sequence)) {
-            keep(scopes, scope, copy, sequence);
-        } else if (copy->is_taken && copy->generation == scopes->generation) {
-            scopes->n_stale++;
-        } else {
-            load_ranks(scopes, scope);
-            keep(scopes, scope, copy, sequence | 1);
-            scopes->n_unguarded++;
-        }
+    if (copy->is_taken && copy->sequence == sequence && sequence % 2 == 0) {
+        return;
     }
+    bool is_whole = load_guarded(scopes, scope, copy, &sequence);
+    if (is_cut(copy, sequence)) {
+        scopes->n_stale++;
+    } else if (is_whole) {
+        keep(scopes, scope, copy, sequence);
+    } else if (copy->is_taken && copy->generation == scopes->generation) {
+        scopes->n_stale++;
+    } else {
+        load_ranks(scopes, scope);
+        keep(scopes, scope, copy, sequence | 1);
+        scopes->n_unguarded++;
+    }
+}
+
+struct select_set table_scopes_take(struct table_scopes *scopes, uint32_t scope_index)
+{
+    const struct table_layout *layout = table_snapshot_layout(scopes->snapshot);
+    const struct jury_scope *scope = table_layout_scope(layout, scope_index);
+
+    take_scope(scopes, scope_index);
     return (struct select_set){
         .ids = table_snapshot_ids(scopes->snapshot) + scope->first_member,
         .weights = table_snapshot_weights(scopes->snapshot) + scope->first_member,
         .ranks = scopes->ranks + scope->first_member,
         .n_members = scope->n_members,
     };
+}
+
+/* Every scope is taken, not only those in use: if the words are gone one day, there is a copy. */
+void table_scopes_adopt(struct table_scopes *scopes, uint64_t generation)
+{
+    uint32_t n_scopes = table_snapshot_layout(scopes->snapshot)->header->n_scopes;
+
+    scopes->generation = generation;
+    for (uint32_t i = 0; i < n_scopes; i++) {
+        take_scope(scopes, i);
+    }
 }
 
 uint32_t table_scopes_version(const struct table_scopes *scopes, uint32_t scope_index)

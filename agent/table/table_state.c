@@ -40,7 +40,7 @@ int state_file_make(int dir_fd, uint64_t number, uint32_t n_rows, struct state_f
 void state_file_close(struct state_file *state)
 {
     if (state->bytes != NULL) {
-        munmap(state->bytes, state->n_bytes);
+        table_file_unmap(state->bytes, state->n_bytes);
     }
     *state = (struct state_file){0};
 }

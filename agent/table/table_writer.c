@@ -213,7 +213,7 @@ void table_writer_close(struct table_writer *writer)
     }
     state_file_close(&writer->state);
     if (writer->root != NULL) {
-        munmap(writer->root, sizeof *writer->root);
+        table_file_unmap(writer->root, sizeof *writer->root);
     }
     table_snapshot_unref(writer->old);
     if (writer->lock_fd >= 0) {
@@ -445,7 +445,7 @@ static int root_make(struct table_writer *writer, uint64_t layout_number, uint64
     if (renameat(writer->dir_fd, ROOT_TEMPORARY, writer->dir_fd, TABLE_ROOT_NAME) != 0) {
         result = errmsg_set(err, err_from_errno(errno), "%s/%s: %s", writer->dir, TABLE_ROOT_NAME,
                             strerror(errno));
-        munmap(root, sizeof *root);
+        table_file_unmap(root, sizeof *root);
         unlinkat(writer->dir_fd, ROOT_TEMPORARY, 0);
         return result;
     }
@@ -510,6 +510,32 @@ bool table_writer_is_in_place(const struct table_writer *writer)
             fstatat(writer->dir_fd, table_layout_name(writer->layout_number, name), &info, 0) ==
                 0 &&
             fstatat(writer->dir_fd, table_state_name(writer->state.number, name), &info, 0) == 0);
+}
+
+static bool is_shorter(const struct table_writer *writer, const char *name, size_t n_bytes)
+{
+    struct stat info;
+
+    return fstatat(writer->dir_fd, name, &info, 0) == 0 && (uint64_t)info.st_size < n_bytes;
+}
+
+bool table_writer_is_cut(const struct table_writer *writer, struct errmsg *err)
+{
+    char state_name[TABLE_NAME_BYTES];
+    const char *name = NULL;
+
+    table_state_name(writer->state.number, state_name);
+    if (is_shorter(writer, state_name, writer->state.n_bytes)) {
+        name = state_name;
+    } else if (writer->root != NULL && is_shorter(writer, TABLE_ROOT_NAME, sizeof *writer->root)) {
+        name = TABLE_ROOT_NAME;
+    }
+    if (name == NULL) {
+        return false;
+    }
+    errmsg_set(err, ERR_CORRUPT, "%s/%s: somebody cut it short, its words are lost", writer->dir,
+               name);
+    return true;
 }
 
 bool table_writer_is_published(const struct table_writer *writer)

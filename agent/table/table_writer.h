@@ -74,6 +74,10 @@ bool table_writer_is_published(const struct table_writer *writer);
  * it, but one that starts now finds nothing, and no new layout reaches anybody. True before the
  * first publish. */
 bool table_writer_is_in_place(const struct table_writer *writer);
+/* True: somebody cut the root or the state file short, so that words are lost which are written but
+ * when they change; err names it. A new writer is the cure. With table_rescue.h in place the calls
+ * above still work meanwhile. */
+bool table_writer_is_cut(const struct table_writer *writer, struct errmsg *err);
 /* 0 before the first publish. */
 uint64_t table_writer_generation(const struct table_writer *writer);
 /* The generation with which the row's word last changed, for the drain barrier; 0 = never written.

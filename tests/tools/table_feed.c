@@ -22,6 +22,7 @@
 
 #include "agent/core/drain.h"
 #include "agent/table/status_reader.h"
+#include "agent/table/table_rescue.h"
 #include "common/base/clock.h"
 #include "common/model/group.h"
 #include "common/model/names.h"
@@ -240,6 +241,7 @@ int main(void)
     struct feed feed = {.sketch = sketch_new()};
     char line[2048];
 
+    table_rescue_install();
     while (fgets(line, sizeof line, stdin) != NULL) {
         char *words[WORDS_MAX];
         int n_words = 0;
