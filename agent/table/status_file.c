@@ -25,6 +25,10 @@ struct status_file {
     uint8_t *bytes;
     size_t n_bytes;
     struct jury_status *header;
+    /* As in the header, which somebody may have cut off: no address is made of what stands there.
+     */
+    uint64_t workers_at;
+    uint64_t rows_at;
     uint32_t n_workers;
     uint32_t n_reserved;
 };
@@ -88,6 +92,8 @@ static int map_file(struct status_file *file, const struct jury_status *header, 
     file->bytes = bytes;
     file->n_bytes = header->file_bytes;
     file->header = bytes;
+    file->workers_at = header->workers_at;
+    file->rows_at = header->rows_at;
     *file->header = *header;
     return 0;
 }
@@ -185,8 +191,7 @@ void status_file_close(struct status_file *file)
 
 static uint64_t row_offset(const struct status_file *file, uint32_t worker, uint32_t row)
 {
-    return file->header->rows_at +
-           ((uint64_t)worker * LIMIT_ROWS + row) * sizeof(struct jury_status_row);
+    return file->rows_at + ((uint64_t)worker * LIMIT_ROWS + row) * sizeof(struct jury_status_row);
 }
 
 int status_file_reserve(struct status_file *file, uint32_t n_rows, struct errmsg *err)
@@ -246,8 +251,7 @@ void status_file_beat(struct status_file *file, uint64_t boot_ns)
 
 struct jury_status_worker *status_file_worker(struct status_file *file, uint32_t worker)
 {
-    return (void *)(file->bytes + file->header->workers_at +
-                    worker * sizeof(struct jury_status_worker));
+    return (void *)(file->bytes + file->workers_at + worker * sizeof(struct jury_status_worker));
 }
 
 struct jury_status_row *status_file_row(struct status_file *file, uint32_t worker, uint32_t row,

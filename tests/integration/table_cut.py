@@ -67,8 +67,9 @@ def shim(bin_dir):
         cut(world, at, name, left)
     path = os.path.join(world.feed.status, "jury-shim.status")
     os.truncate(path, 0)
-    check([ask_name(at) for _ in range(20)] == ["b1"] * 20 and world.shim.process.poll() is None,
-          "its own status file cut to 0: the shim lives and serves")
+    names = [ask_name(at) for _ in range(20)]
+    check(names == ["b1"] * 20 and world.shim.process.poll() is None,
+          f"its own status file cut to 0: the shim serves: {set(names)}, {world.shim.process.poll()}")
     wait_until(lambda: world.feed.plane()["state"] == "refused", "the agent refuses that file")
 
 
