@@ -1,5 +1,6 @@
 /* Opening ZeroMQ sockets the one way this product uses them: CURVE with ZAP, bounded queues and
- * messages, heartbeats, no lingering, IPv6 (figures: raft-zmq.md section 1).
+ * messages, heartbeats (not on the unix socket), no lingering, IPv6 (figures: raft-zmq.md
+ * section 1).
  *
  * Before any of these is called, the ZAP thread must have bound in the same context (zap.h). */
 #ifndef JURY_LOOP_SOCK_H

@@ -86,7 +86,7 @@ class Client:
         self.revision = 0        # newest seen: the next read shows at least that
         self.header = None       # envelope of the last answer
         self.context = zmq.Context()
-        self.current, self.socket = 0, None
+        self.current, self.socket, self.monitor = 0, None, None
 
     def close(self):
         self._disconnect()
@@ -102,6 +102,8 @@ class Client:
 
     def _disconnect(self):
         if self.socket is not None:
+            self.socket.disable_monitor()
+            self.monitor.close(0)
             self.socket.close(0)
             self.socket = None
 
@@ -117,8 +119,18 @@ class Client:
             self.socket.curve_serverkey = curve_text(getattr(server_key, "public", server_key))
             self.socket.curve_publickey = curve_text(self.key.public)
             self.socket.curve_secretkey = curve_text(self.key.secret)
+        self.monitor = self.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         self.socket.connect(address)
         self.current = index
+
+    def _wait_answer(self, until):
+        """Until something has come; False: not in time, or the connection went and the answer with
+        it."""
+        poller = zmq.Poller()
+        poller.register(self.socket, zmq.POLLIN)
+        poller.register(self.monitor, zmq.POLLIN)
+        ready = dict(poller.poll(max(0, until - time.monotonic()) * 1000))
+        return self.socket in ready
 
     def _exchange(self, index, envelope, payload, until):
         """The answer's two frames, or an CallError."""
@@ -128,8 +140,10 @@ class Client:
         if not self.socket.poll(max(0, share - time.monotonic()) * 1000, zmq.POLLOUT):
             self._disconnect()
             raise CallError("UNREACHABLE", f"no agent answers at {address}")
+        while self.monitor.poll(0):
+            self.monitor.recv_multipart()  # of a connection before this one
         self.socket.send_multipart([b"", envelope.SerializeToString(), payload])
-        while self.socket.poll(max(0, until - time.monotonic()) * 1000):
+        while self._wait_answer(until):
             frames = self.socket.recv_multipart()
             header = self.pb.envelope.Response()
             if len(frames) != 3 or frames[0]:
@@ -138,6 +152,9 @@ class Client:
             if header.request_id == envelope.request_id:
                 return header, frames[2]
         self._disconnect()
+        if time.monotonic() < until:
+            # It may be carried out: asking again with the same id tells.
+            raise CallError("UNREACHABLE", f"the connection to {address} broke before the answer")
         raise CallError("DEADLINE_PASSED", f"no answer from {address} in time")
 
     # --- calls ---
