@@ -165,6 +165,8 @@ int explain_rules(struct ctl *ctl)
         {"any", "one counted vote is fail", "none is fail and one is pass"},
         {"majority", "more than half of the counted votes fail",
          "more than half of the counted votes pass"},
+        {"zone-majority", "more than half of the zones with votes fail",
+         "more than half of the zones with votes pass"},
         {"all", "every counted vote is fail", "one counted vote is pass"},
         {"at-least K", "K counted votes or more fail", "fewer than K fail and one passes"},
         {"percent X", "X percent of the counted votes or more fail",
@@ -185,7 +187,14 @@ int explain_rules(struct ctl *ctl)
         "\nWith {down: RULE, up: RULE} each side is set apart: `up` is then the left column with\n"
         "passes in the place of failures. Down is looked at first. Except under local, a backend\n"
         "goes down only while the votes of more than half of the observers count; belowQuorum\n"
-        "says what happens with fewer.\n",
+        "says what happens with fewer.\n\n"
+        "zone-majority: a zone fails when more than half of its counted votes fail and at least\n"
+        "half of its observers count; it passes when more than half of its counted votes pass. A\n"
+        "backend goes down only while more than half of the zones have a counted vote, too. The\n"
+        "zone is a field of the node; nodes without one are a zone together, so that with no zone\n"
+        "at all the rule is majority.\n\n"
+        "Words for what the products do: gwlb is majority, nlb is local, clb is any, r53 is\n"
+        "percent 82.\n",
         ctl->out);
     return 0;
 }

@@ -12,6 +12,17 @@ static void append(char *text, size_t text_bytes, const char *more)
     snprintf(text + used, text_bytes - used, "%s", more);
 }
 
+/* "; 2 of 3 zones fail" */
+static void say_zones(struct backend_view *view, bool is_down)
+{
+    unsigned n = is_down ? view->n_zones_fail : view->n_zones_pass;
+    char text[48];
+
+    snprintf(text, sizeof text, "; %u of %u zones %s", n, view->n_zones,
+             is_down ? (n == 1 ? "fails" : "fail") : (n == 1 ? "passes" : "pass"));
+    append(view->sentence, sizeof view->sentence, text);
+}
+
 static void say_votes(struct backend_view *view)
 {
     char rule[RULE_TEXT];
@@ -24,13 +35,22 @@ static void say_votes(struct backend_view *view)
              verdict_rule_format(&view->rule, rule, sizeof rule),
              is_down && view->reason != REASON_NONE ? ", mostly " : "",
              is_down && view->reason != REASON_NONE ? probe_reason_word(view->reason) : "");
+    if (view->n_zones > 0) {
+        say_zones(view, is_down);
+    }
 }
 
 static void say_held(struct backend_view *view)
 {
     char text[96];
+    bool lacks_votes = view->n_counted < view->quorum;
 
-    if ((view->held_causes & HELD_FEW_VOTES) != 0) {
+    if ((view->held_causes & HELD_FEW_VOTES) != 0 && !lacks_votes) {
+        snprintf(text, sizeof text, "; held: %u of %u zones have a vote here, %u are needed",
+                 view->n_zones_heard, view->n_zones, view->n_zones / 2U + 1);
+        append(view->sentence, sizeof view->sentence, text);
+    }
+    if ((view->held_causes & HELD_FEW_VOTES) != 0 && lacks_votes) {
         snprintf(text, sizeof text, "; held: %u of %u observers have a vote here, %u are needed",
                  view->n_counted, view->n_observers, view->quorum);
         append(view->sentence, sizeof view->sentence, text);
@@ -111,6 +131,13 @@ static void say_need(const struct backend_view *view, const struct verdict_need 
              next->votes, next->votes == 1 ? "vote" : "votes", kind,
              need->needs_own ? ", this node's own among them" : "", view->n_fail, view->n_pass,
              view->n_observers, rule);
+    if (view->n_zones > 0) {
+        char zones[64];
+
+        snprintf(zones, sizeof zones, "; of %u zones %u fail, %u pass", view->n_zones,
+                 view->n_zones_fail, view->n_zones_pass);
+        append(next->sentence, sizeof next->sentence, zones);
+    }
     if (next->own_results > 0) {
         char own[80];
 

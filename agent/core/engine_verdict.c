@@ -147,11 +147,12 @@ void engine_tally(const struct engine *engine, uint32_t slot, struct tally *ret_
 
     *ret_tally = (struct tally){.n_observers = observers_n(&engine->observers),
                                 .own_opinion = target->health.opinion,
-                                .own_is_suspect = is_suspect(engine, target)};
+                                .own_is_suspect = is_suspect(engine, target),
+                                .own_bit = observers_self_bit(&engine->observers),
+                                .zones = &engine->observers.zones};
     votes_count(engine->votes, slot, observers_peers(&engine->observers), engine->now_ns,
                 ret_tally);
-    if (!observers_self_counts(&engine->observers) ||
-        (ret_tally->own_is_suspect && !plant_is("suspect-own-counts"))) {
+    if (ret_tally->own_bit == 0 || (ret_tally->own_is_suspect && !plant_is("suspect-own-counts"))) {
         return;
     }
     uint8_t weight = plant_is("vote-own-twice") ? 2 : 1;
@@ -159,9 +160,11 @@ void engine_tally(const struct engine *engine, uint32_t slot, struct tally *ret_
     switch ((enum opinion)target->health.opinion) {
     case OPINION_PASS:
         ret_tally->n_pass = (uint8_t)(ret_tally->n_pass + weight);
+        ret_tally->passes |= ret_tally->own_bit;
         break;
     case OPINION_FAIL:
         ret_tally->n_fail = (uint8_t)(ret_tally->n_fail + weight);
+        ret_tally->fails |= ret_tally->own_bit;
         break;
     case OPINION_NONE:
         break;

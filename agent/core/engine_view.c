@@ -4,6 +4,7 @@
 
 #include "agent/core/engine_sentence.h"
 #include "agent/core/engine_state.h"
+#include "agent/core/verdict_zones.h"
 #include "common/base/err.h"
 
 const char *vote_standing_word(unsigned standing)
@@ -202,6 +203,14 @@ static void view_own_results(const struct engine_target *target, const struct he
     }
 }
 
+static void view_zones(const struct tally *tally, struct backend_view *view)
+{
+    view->n_zones = tally->zones->n_zones;
+    view->n_zones_heard = zones_heard(tally);
+    view->n_zones_fail = zones_count(tally, OPINION_FAIL).n_agree;
+    view->n_zones_pass = zones_count(tally, OPINION_PASS).n_agree;
+}
+
 static void view_tally(const struct tally *tally, struct backend_view *view)
 {
     view->n_observers = tally->n_observers;
@@ -211,6 +220,9 @@ static void view_tally(const struct tally *tally, struct backend_view *view)
     view->n_pass = tally->n_pass;
     view->n_remembered_fail = tally->n_lost_fail;
     view->n_remembered_pass = tally->n_lost_pass;
+    if (verdict_asks_zones(&view->rule)) {
+        view_zones(tally, view);
+    }
 }
 
 /* Bits of members to their ids. */
@@ -263,7 +275,8 @@ int engine_view_backend(const struct engine *engine, const char *group_name,
         return ERR_NOTFOUND;
     }
     const struct engine_backend *backend = &engine->backends[from->row.row];
-    struct tally tally = {.n_observers = observers_n(&engine->observers)};
+    struct tally tally = {.n_observers = observers_n(&engine->observers),
+                          .zones = &engine->observers.zones};
 
     memset(ret_view, 0, sizeof *ret_view);
     view_config(engine, group, from, ret_view);

@@ -89,7 +89,10 @@ struct backend_view {
     uint8_t n_observers, quorum;                  /* n, q */
     uint8_t n_counted, n_fail, n_pass;            /* c, f, p */
     uint8_t n_remembered_fail, n_remembered_pass; /* only block */
-    struct vote_view votes[LIMIT_NODES];          /* by node id, all observers of the catalog */
+    /* With a rule that asks zones, else 0: how many there are, have a counted vote, and by the
+     * rule fail and pass. */
+    uint8_t n_zones, n_zones_heard, n_zones_fail, n_zones_pass;
+    struct vote_view votes[LIMIT_NODES]; /* by node id, all observers of the catalog */
     uint8_t n_votes;
 
     uint32_t timeout_ms, interval_ms;

@@ -1,6 +1,7 @@
 #include "agent/core/observers.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "common/base/plant.h"
 
@@ -28,6 +29,29 @@ static uint64_t bit_of(uint32_t index)
 static bool role_observes(uint8_t role)
 {
     return role == ROLE_VOTER || role == ROLE_STANDBY;
+}
+
+/* Zones in the order of the lowest index in them. Returns true if they changed. */
+static bool map_zones(struct observers *observers)
+{
+    struct zone_map before = observers->zones;
+    const char *names[LIMIT_NODES];
+
+    memset(&observers->zones, 0, sizeof observers->zones);
+    for (uint64_t left = observers->counting; left != 0; left &= left - 1) {
+        uint32_t index = (uint32_t)__builtin_ctzll(left);
+        uint8_t zone = 0;
+
+        names[observers->zones.n_zones] = observers->members[index].zone;
+        while (strcmp(names[zone], observers->members[index].zone) != 0) {
+            zone++;
+        }
+        observers->zones.n_zones =
+            (uint8_t)(observers->zones.n_zones + (zone == observers->zones.n_zones));
+        observers->zones.members[zone] |= bit_of(index);
+    }
+    return before.n_zones != observers->zones.n_zones ||
+           memcmp(before.members, observers->zones.members, sizeof before.members) != 0;
 }
 
 /* Members that left, and those that stopped observing. */
@@ -84,6 +108,7 @@ bool observers_follow(struct observers *observers, const struct catalog *catalog
             observers->members[index] = (struct observer){.node_id = node->spec.node_id};
         }
         struct observer *member = &observers->members[index];
+        memcpy(member->zone, node->spec.zone, sizeof member->zone);
         if (!role_observes(node->spec.role) || member->is_observer) {
             continue;
         }
@@ -96,7 +121,7 @@ bool observers_follow(struct observers *observers, const struct catalog *catalog
         }
     }
     observers->has_catalog = true;
-    return observers->counting != before || *ret_removed != 0;
+    return map_zones(observers) || observers->counting != before || *ret_removed != 0;
 }
 
 static bool let_in(struct observers *observers, uint32_t index)
@@ -108,6 +133,7 @@ static bool let_in(struct observers *observers, uint32_t index)
     }
     member->counts = true;
     observers->counting |= bit_of(index);
+    map_zones(observers);
     return true;
 }
 
@@ -154,6 +180,13 @@ bool observers_self_counts(const struct observers *observers)
     uint32_t index = observers_index(observers, observers->self_id);
 
     return index != OBSERVER_NO_INDEX && (observers->counting & bit_of(index)) != 0;
+}
+
+uint64_t observers_self_bit(const struct observers *observers)
+{
+    uint32_t index = observers_index(observers, observers->self_id);
+
+    return index == OBSERVER_NO_INDEX ? 0 : observers->counting & bit_of(index);
 }
 
 uint64_t observers_peers(const struct observers *observers)

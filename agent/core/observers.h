@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "agent/core/catalog.h"
+#include "agent/core/verdict.h"
 #include "common/base/limits.h"
 
 #define OBSERVER_ENTRY_NS UINT64_C(60000000000)
@@ -20,19 +21,22 @@ struct observer {
     bool is_observer; /* role voter or standby */
     bool counts;      /* in n */
     uint64_t enters_ns;
+    char zone[LIMIT_ZONE_BYTES + 1]; /* "" = none */
 };
 
 struct observers {
     uint64_t self_id;
     struct observer members[LIMIT_NODES];
-    uint64_t counting; /* bit 1 << index of those in n */
+    uint64_t counting;     /* bit 1 << index of those in n */
+    struct zone_map zones; /* of those in n; those without a zone are one together */
     bool has_catalog;
 };
 
 void observers_init(struct observers *observers, uint64_t self_id);
 
 /* Follow a catalog. ret_removed: indexes (bits) whose node left, was replaced or is no observer any
- * more: its votes are dropped at once. Returns true if n or its members changed. */
+ * more: its votes are dropped at once. Returns true if n, its members or a zone of
+ * theirs changed. */
 bool observers_follow(struct observers *observers, const struct catalog *catalog, uint64_t now_ns,
                       uint64_t *ret_removed);
 /* A hello of a node that calls itself an observer. Returns true if it enters n by it. */
@@ -47,7 +51,8 @@ uint32_t observers_index(const struct observers *observers, uint64_t node_id);
 uint8_t observers_n(const struct observers *observers); /* n */
 /* This node is an observer, so its own vote counts. */
 bool observers_self_counts(const struct observers *observers);
-/* Bits of the peers that count, without this node. */
+/* Bits of the peers that count, without this node; the bit of this node, 0 if it does not count. */
 uint64_t observers_peers(const struct observers *observers);
+uint64_t observers_self_bit(const struct observers *observers);
 
 #endif

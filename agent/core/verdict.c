@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "agent/core/verdict_zones.h"
 #include "common/base/plant.h"
 
 uint8_t tally_counted(const struct tally *tally)
@@ -34,6 +35,8 @@ static bool first_column(struct rule_column column, unsigned wanted, unsigned co
         return column.value >= 1 && wanted >= column.value;
     case RULE_PERCENT:
         return 100 * wanted >= column.value * counted && wanted >= 1;
+    case RULE_ZONE_MAJORITY:
+        break; /* asks zones, not votes */
     }
     return false;
 }
@@ -57,6 +60,8 @@ static bool second_column(struct rule_column column, unsigned fail, unsigned pas
         return fail < column.value && pass >= 1;
     case RULE_PERCENT:
         return 100 * fail < column.value * counted && pass >= 1;
+    case RULE_ZONE_MAJORITY:
+        break; /* asks zones, not votes */
     }
     return false;
 }
@@ -67,6 +72,9 @@ bool verdict_down_holds(const struct verdict_rule *rule, const struct tally *tal
     unsigned lost = plant_is("verdict-lost-ignored") ? 0 : tally->n_lost_pass;
     unsigned counted = tally_counted(tally) + lost;
 
+    if (rule->down.kind == RULE_ZONE_MAJORITY) {
+        return zones_hold(tally, OPINION_FAIL);
+    }
     return first_column(rule->down, tally->n_fail, counted, tally->own == OPINION_FAIL);
 }
 
@@ -81,6 +89,9 @@ bool verdict_up_holds(const struct verdict_rule *rule, const struct tally *tally
     if (verdict_down_holds(rule, tally)) {
         return false;
     }
+    if (rule->up.kind == RULE_ZONE_MAJORITY) {
+        return zones_hold(tally, OPINION_PASS);
+    }
     if (rule->is_split) {
         return first_column(rule->up, tally->n_pass, counted, own_passes);
     }
@@ -92,24 +103,31 @@ static bool is_local(const struct verdict_rule *rule)
     return rule->down.kind == RULE_LOCAL && rule->up.kind == RULE_LOCAL;
 }
 
-static bool has_quorum(const struct tally *tally)
+bool verdict_asks_zones(const struct verdict_rule *rule)
 {
-    unsigned lost =
-        plant_is("verdict-lost-for-quorum") ? tally->n_lost_fail + tally->n_lost_pass : 0;
+    return rule->down.kind == RULE_ZONE_MAJORITY || rule->up.kind == RULE_ZONE_MAJORITY;
+}
 
-    return tally_counted(tally) + lost >= tally_quorum(tally);
+static bool has_quorum(const struct verdict_rule *rule, const struct tally *tally)
+{
+    unsigned counted = tally_counted(tally);
+
+    if (plant_is("verdict-lost-for-quorum")) {
+        counted += (unsigned)tally->n_lost_fail + tally->n_lost_pass;
+    }
+    return counted >= tally_quorum(tally) &&
+           (!verdict_asks_zones(rule) || zones_have_quorum(tally));
 }
 
 /* `below-quorum: local`: with too few votes the own one decides. */
 static bool own_decides(const struct verdict_rule *rule, const struct tally *tally)
 {
-    return rule->below_quorum == BELOW_QUORUM_LOCAL && !is_local(rule) && !has_quorum(tally);
+    return rule->below_quorum == BELOW_QUORUM_LOCAL && !is_local(rule) && !has_quorum(rule, tally);
 }
 
-/* HEALTH_UNHEALTHY, HEALTH_HEALTHY, or HEALTH_NONE when no column is followed. */
-static enum health_state follow_columns(const struct verdict_rule *rule, const struct tally *tally)
+enum health_state verdict_follow(const struct verdict_rule *rule, const struct tally *tally)
 {
-    bool enough = has_quorum(tally);
+    bool enough = has_quorum(rule, tally);
 
     if (plant_is("verdict-no-quorum")) {
         enough = true;
@@ -136,17 +154,20 @@ static uint8_t find_held_causes(const struct verdict_rule *rule, const struct ta
     if (uses_own && tally->own == OPINION_NONE) {
         causes |= HELD_NO_OWN_VOTE;
     }
-    if (!is_local(rule) && !has_quorum(tally) &&
+    if (!is_local(rule) && !has_quorum(rule, tally) &&
         !(own_decides(rule, tally) && tally->own != OPINION_NONE)) {
         causes |= HELD_FEW_VOTES;
     }
     return causes;
 }
 
-static bool is_tie(const struct tally *tally)
+static bool is_tie(const struct verdict_rule *rule, const struct tally *tally)
 {
-    return tally->n_fail == tally->n_pass && tally->n_fail >= 1 && has_quorum(tally) &&
-           tally->own != OPINION_NONE;
+    if (tally->own == OPINION_NONE || !has_quorum(rule, tally)) {
+        return false;
+    }
+    return verdict_asks_zones(rule) ? zones_are_tied(tally)
+                                    : tally->n_fail == tally->n_pass && tally->n_fail >= 1;
 }
 
 struct verdict_answer verdict_decide(const struct verdict_question *question)
@@ -154,7 +175,7 @@ struct verdict_answer verdict_decide(const struct verdict_question *question)
     const struct tally *tally = question->tally;
     struct verdict_answer answer = {.health_state = question->health_state,
                                     .is_gray = question->is_gray};
-    enum health_state followed = follow_columns(question->rule, tally);
+    enum health_state followed = verdict_follow(question->rule, tally);
 
     assert(question->health_state == HEALTH_INITIAL || question->health_state == HEALTH_HEALTHY ||
            question->health_state == HEALTH_UNHEALTHY);
@@ -165,7 +186,7 @@ struct verdict_answer verdict_decide(const struct verdict_question *question)
         answer.is_gray = false;
         answer.is_decided = true;
     } else if (question->health_state == HEALTH_INITIAL && question->past_initial_window &&
-               is_tie(tally)) {
+               is_tie(question->rule, tally)) {
         answer.health_state = tally->own == OPINION_PASS ? HEALTH_HEALTHY : HEALTH_UNHEALTHY;
         answer.is_gray = true;
     }
@@ -218,6 +239,9 @@ struct verdict_need verdict_need(const struct verdict_rule *rule, const struct t
                                       ? tally->n_observers - tally_counted(tally)
                                       : 0);
 
+    if (verdict_asks_zones(rule)) {
+        return zones_need(rule, tally, to);
+    }
     for (unsigned n = 0; n <= (unsigned)n_against + n_missing; n++) {
         for (unsigned own_too = 0; own_too <= 1; own_too++) {
             for (unsigned n_turned = 0; n_turned <= n && n_turned <= n_against; n_turned++) {
@@ -228,7 +252,7 @@ struct verdict_need verdict_need(const struct verdict_rule *rule, const struct t
                     continue;
                 }
                 struct tally then = imagine(tally, to, turned, new, own_too);
-                if (follow_columns(rule, &then) == to) {
+                if (verdict_follow(rule, &then) == to) {
                     return (struct verdict_need){.is_possible = true,
                                                  .n_turned = turned,
                                                  .n_new = new,

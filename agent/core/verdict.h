@@ -1,11 +1,12 @@
-/* What one node concludes for one backend in one scope: the six rules of spec.md 5, with down and
- * up columns, quorum, remembered votes, below-quorum and ties. A pure function of counts. */
+/* What one node concludes for one backend in one scope: the rules of spec.md 5, with down and up
+ * columns, quorum, remembered votes, below-quorum and ties. A pure function of the votes held. */
 #ifndef JURY_CORE_VERDICT_H
 #define JURY_CORE_VERDICT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/limits.h"
 #include "common/model/reason.h"
 #include "common/model/rule.h"
 
@@ -15,6 +16,12 @@ enum held_cause {
     HELD_NO_OWN_VOTE = 1 << 1,    /* rule local: own vote missing or suspect */
     HELD_CHECK_CHANGED = 1 << 2,  /* the verdict is of the check before */
     HELD_LAST_KNOWN_GOOD = 1 << 3 /* the verdict is of the time before this start */
+};
+
+/* Which observers are in one zone: bits of their index (observers.h). */
+struct zone_map {
+    uint8_t n_zones;
+    uint64_t members[LIMIT_NODES];
 };
 
 /* The votes on one target as this node counts them now. */
@@ -27,6 +34,11 @@ struct tally {
     uint8_t own;         /* enum opinion: the own vote if it counts, else OPINION_NONE */
     uint8_t own_opinion; /* enum opinion: what the own probes say, also when it does not count */
     bool own_is_suspect;
+    /* The same votes once more, one bit an observer, for the rule that asks zones. */
+    uint64_t fails, passes; /* own one included */
+    uint64_t lost_fails, lost_passes;
+    uint64_t own_bit; /* 0: this node is no observer */
+    const struct zone_map *zones;
 };
 
 uint8_t tally_counted(const struct tally *tally); /* c */
@@ -50,12 +62,18 @@ struct verdict_answer {
 
 struct verdict_answer verdict_decide(const struct verdict_question *question);
 
+/* The columns alone, once followed: HEALTH_UNHEALTHY, HEALTH_HEALTHY, or HEALTH_NONE when none is.
+ */
+enum health_state verdict_follow(const struct verdict_rule *rule, const struct tally *tally);
+/* A column of the rule asks zones. */
+bool verdict_asks_zones(const struct verdict_rule *rule);
+
 /* The columns alone, for views: whether one holds, whatever the quorum. */
 bool verdict_down_holds(const struct verdict_rule *rule, const struct tally *tally);
 bool verdict_up_holds(const struct verdict_rule *rule, const struct tally *tally);
 
-/* The least that would make the verdict `to` (HEALTH_HEALTHY or HEALTH_UNHEALTHY): votes that turn
- * round, and votes that are not counted yet. */
+/* The least (with zones: a little) that would make the verdict `to` (HEALTH_HEALTHY or
+ * HEALTH_UNHEALTHY): votes that turn round, and votes that are not counted yet. */
 struct verdict_need {
     bool is_possible;
     uint8_t n_turned;

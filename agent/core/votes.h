@@ -71,7 +71,8 @@ uint64_t votes_next_ns(const struct votes *votes);
 /* Add the slots to `changed` where a vote stopped counting, or its memory lapsed, up to now_ns. */
 void votes_age(struct votes *votes, uint64_t now_ns, struct id_set *changed);
 
-/* Count the votes of the given peers (bits) on a slot: n_fail, n_pass and the remembered ones.
+/* Count the votes of the given peers (bits) on a slot: the counted and the remembered ones, as
+ * figures and as bits.
  * Exact at now_ns, whether votes_age ran or not. */
 void votes_count(const struct votes *votes, uint32_t slot, uint64_t peers, uint64_t now_ns,
                  struct tally *tally);

@@ -122,19 +122,26 @@ void votes_count(const struct votes *votes, uint32_t slot, uint64_t peers, uint6
     tally->n_pass = 0;
     tally->n_lost_fail = 0;
     tally->n_lost_pass = 0;
+    tally->fails = 0;
+    tally->passes = 0;
+    tally->lost_fails = 0;
+    tally->lost_passes = 0;
     for (uint64_t left = peers; left != 0; left &= left - 1) {
         const struct votes_peer *peer = &votes->peers[__builtin_ctzll(left)];
         cell c = peer->cells == NULL ? 0 : peer->cells[slot];
         bool fails = cell_opinion(c) == OPINION_FAIL;
+        uint64_t bit = left & (~left + 1);
 
         switch (votes_hold_of(votes, &votes->slots[slot], c, now_ns)) {
         case VOTE_COUNTS:
             tally->n_fail = (uint8_t)(tally->n_fail + fails);
             tally->n_pass = (uint8_t)(tally->n_pass + !fails);
+            *(fails ? &tally->fails : &tally->passes) |= bit;
             break;
         case VOTE_REMEMBERED:
             tally->n_lost_fail = (uint8_t)(tally->n_lost_fail + fails);
             tally->n_lost_pass = (uint8_t)(tally->n_lost_pass + !fails);
+            *(fails ? &tally->lost_fails : &tally->lost_passes) |= bit;
             break;
         case VOTE_NOT_HELD:
             break;

@@ -45,7 +45,7 @@ NAME_TABLE(udp_method, "udp method", {UDP_PORT, "port"}, {UDP_PORT_ECHO, "port+e
 NAME_TABLE(pacing, "pacing", {PACING_END_TO_START, "end-to-start"}, {PACING_FIXED, "fixed"});
 NAME_TABLE(rule, "verdict rule", {RULE_LOCAL, "local"}, {RULE_ANY, "any"},
            {RULE_MAJORITY, "majority"}, {RULE_ALL, "all"}, {RULE_AT_LEAST, "at-least"},
-           {RULE_PERCENT, "percent"});
+           {RULE_PERCENT, "percent"}, {RULE_ZONE_MAJORITY, "zone-majority"});
 NAME_TABLE(below_quorum, "below quorum", {BELOW_QUORUM_HOLD, "hold"},
            {BELOW_QUORUM_LOCAL, "local"});
 NAME_TABLE(raft_role, "raft role", {ROLE_VOTER, "voter"}, {ROLE_STANDBY, "standby"},

@@ -31,6 +31,27 @@ static bool parse_figure(const char *text, const char *word, uint64_t max, uint6
     return str_parse_u64(text, max, ret_value) && *ret_value >= 1;
 }
 
+static bool parse_preset(const char *text, struct rule_column *ret_column)
+{
+    static const struct {
+        const char *word;
+        struct rule_column column;
+    } presets[] = {
+        {"gwlb", {.kind = RULE_MAJORITY}},
+        {"nlb", {.kind = RULE_LOCAL}},
+        {"clb", {.kind = RULE_ANY}},
+        {"r53", {.kind = RULE_PERCENT, .value = 82}},
+    };
+
+    for (size_t i = 0; i < sizeof presets / sizeof presets[0]; i++) {
+        if (strcmp(text, presets[i].word) == 0) {
+            *ret_column = presets[i].column;
+            return true;
+        }
+    }
+    return false;
+}
+
 int rule_column_parse(const char *text, struct rule_column *ret_column, struct errmsg *err)
 {
     uint64_t value = 0;
@@ -38,6 +59,9 @@ int rule_column_parse(const char *text, struct rule_column *ret_column, struct e
 
     if (kind != RULE_NONE && kind != RULE_AT_LEAST && kind != RULE_PERCENT) {
         *ret_column = (struct rule_column){.kind = (uint8_t)kind};
+        return 0;
+    }
+    if (parse_preset(text, ret_column)) {
         return 0;
     }
     if (parse_figure(text, names_word(&names_rule, RULE_AT_LEAST), LIMIT_NODES, &value)) {
@@ -48,8 +72,10 @@ int rule_column_parse(const char *text, struct rule_column *ret_column, struct e
         *ret_column = (struct rule_column){.kind = RULE_PERCENT, .value = (uint8_t)value};
         return 0;
     }
-    return errmsg_set(err, ERR_INVALID,
-                      "\"%.40s\" is not a verdict rule: write local, any, majority, all, "
-                      "\"at-least K\" with K in 1..%d or \"percent X\" with X in 1..100",
-                      text, LIMIT_NODES);
+    return errmsg_set(
+        err, ERR_INVALID,
+        "\"%.40s\" is not a verdict rule: write local, any, majority, zone-majority, "
+        "all, \"at-least K\" with K in 1..%d, \"percent X\" with X in 1..100, or what "
+        "a product does: gwlb, nlb, clb, r53",
+        text, LIMIT_NODES);
 }

@@ -14,7 +14,16 @@ enum rule_kind {
     RULE_MAJORITY = 3,
     RULE_ALL = 4,
     RULE_AT_LEAST = 5, /* value = k, 1..n observers */
-    RULE_PERCENT = 6   /* value = x, 1..100 */
+    RULE_PERCENT = 6,  /* value = x, 1..100 */
+    /* The majority within each zone of observers, then the majority of the zones (N23). Observers
+     * without a zone are one zone together; with one zone in all it is RULE_MAJORITY.
+     *   down: more than half of the zones with votes fail; a zone fails when more than half of its
+     *         counted votes do and at least half of its observers count;
+     *   up:   more than half of the zones with votes pass; a zone passes when more than half of its
+     *         counted votes do.
+     * Its quorum is q observers and a majority of the zones with a counted vote. Remembered votes
+     * only block, each in its zone. */
+    RULE_ZONE_MAJORITY = 7
 };
 
 struct rule_column {
@@ -41,7 +50,9 @@ struct verdict_rule {
 
 /* "majority", "at-least 2", "percent 82": the one spelling of documents and output. */
 char *rule_column_format(const struct rule_column *column, char text[RULE_TEXT_BYTES]);
-/* Errors: ERR_INVALID with a sentence that quotes the text and lists what may be written. */
+/* Reads that spelling and the presets, which stand for a rule: gwlb (majority), nlb (local), clb
+ * (any) and r53 (percent 82: Route 53 keeps what more than 18 % of its checkers find healthy).
+ * Errors: ERR_INVALID with a sentence that quotes the text and lists what may be written. */
 int rule_column_parse(const char *text, struct rule_column *ret_column, struct errmsg *err);
 
 #endif

@@ -160,7 +160,8 @@ static const struct spec_field node_fields[] = {
      .min = 1,
      .max = LIMIT_ZONE_BYTES,
      .example = "zone-a",
-     .help = "Where the node is; for people."},
+     .help = "Where the node is: the rule zone-majority counts by it. Nodes without one are a "
+             "zone together."},
     {.name = "key",
      .type = SPEC_TYPE_PUBLIC_KEY,
      .flags = SPEC_REQUIRED,

@@ -298,8 +298,9 @@ static const struct spec_field group_fields[] = {
      .flags = SPEC_BY_PROFILE,
      AT(server_group, rule),
      .example = "majority",
-     .help = "How the votes of all nodes become this node's verdict: local, any, majority, all, "
-             "\"at-least N\", \"percent N\", or {down: RULE, up: RULE} set apart."},
+     .help = "How the votes of all nodes become this node's verdict: local, any, majority, "
+             "zone-majority, all, \"at-least N\", \"percent N\", or {down: RULE, up: RULE} set "
+             "apart. See: nodectl explain rules."},
     {.name = "belowQuorum",
      .type = SPEC_TYPE_WORD,
      .flags = SPEC_BY_PROFILE,

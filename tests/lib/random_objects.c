@@ -107,7 +107,7 @@ static void random_check(struct prng *prng, struct health_check *check)
 
 static struct rule_column random_column(struct prng *prng)
 {
-    struct rule_column column = {.kind = (uint8_t)between(prng, RULE_LOCAL, RULE_PERCENT)};
+    struct rule_column column = {.kind = (uint8_t)between(prng, RULE_LOCAL, RULE_ZONE_MAJORITY)};
 
     if (column.kind == RULE_AT_LEAST) {
         column.value = (uint8_t)between(prng, 1, LIMIT_NODES);

@@ -52,6 +52,7 @@ struct judge {
     unsigned n_stories[KINDS];
     unsigned next_story[KINDS]; /* they take turns */
     struct votes *votes;
+    struct zone_map zones;
     struct id_set changed;
     uint64_t memory_ms;
     uint64_t now_ms;
@@ -164,6 +165,24 @@ static void expect_default(struct judge *judge, const char *text)
     }
 }
 
+static void expect_preset(struct judge *judge, const char *text)
+{
+    char word[WORD], rule[WORD];
+    struct rule_column is;
+    struct errmsg err;
+
+    if (sscanf(text, "%63s %63s", word, rule) != 2) {
+        give_up("a preset", text);
+    }
+    struct rule_column column = read_column(rule);
+    judge->n_rows++;
+    if (rule_column_parse(word, &is, &err) != 0 || is.kind != column.kind ||
+        is.value != column.value) {
+        printf("rule %s: the sentences say %s, the agent says otherwise\n", word, rule);
+        judge->n_different++;
+    }
+}
+
 /* --- one set of votes --- */
 
 static void hear(struct judge *judge, uint32_t peer, enum opinion opinion, bool is_suspect,
@@ -192,46 +211,82 @@ static void play(struct judge *judge, uint32_t peer, const struct story *story)
     }
 }
 
-/* "own vote pass; peers: 1 fails, 2 silent" */
+/* "own vote pass; peers: 1 fails, 2 silent; zone: 1 passes" */
 static const char *say_votes(const char *votes, char text[4 * WORD])
 {
-    unsigned n[KINDS];
+    const char *zone = strchr(votes, ' ');
     int used = snprintf(text, 4 * WORD, "own vote %.*s; peers:", (int)strcspn(votes, " "), votes);
 
-    sscanf(votes, "%*s %u,%u,%u,%u,%u,%u", &n[0], &n[1], &n[2], &n[3], &n[4], &n[5]);
-    for (unsigned kind = 0; kind < KINDS; kind++) {
-        if (n[kind] != 0) {
-            used += snprintf(text + used, (size_t)(4 * WORD - used), " %u %s", n[kind],
-                             kind_words[kind]);
+    while (zone != NULL) {
+        unsigned n[KINDS];
+
+        sscanf(zone, "%u,%u,%u,%u,%u,%u", &n[0], &n[1], &n[2], &n[3], &n[4], &n[5]);
+        for (unsigned kind = 0; kind < KINDS && used < 3 * WORD; kind++) {
+            if (n[kind] != 0) {
+                used += snprintf(text + used, WORD, " %u %s", n[kind], kind_words[kind]);
+            }
         }
+        zone = strchr(zone + 1, ' ');
+        used += snprintf(text + used, WORD, "%s", zone != NULL ? "; zone:" : "");
     }
     return text;
 }
 
-/* "fail 1,0,0,2,0,0": the own vote, and peers of each kind. */
-static void read_votes(struct judge *judge, const char *text, struct tally *ret_tally)
+/* "1,0,0,2,0,0": peers of each kind, from the index *peer on. Returns their bits. */
+static uint64_t play_zone(struct judge *judge, const char *text, uint32_t *peer,
+                          unsigned n_of_kind[KINDS])
 {
-    char own[WORD];
     unsigned n[KINDS];
-    uint32_t peer = 0;
+    uint64_t bits = 0;
 
-    if (sscanf(text, "%63s %u,%u,%u,%u,%u,%u", own, &n[0], &n[1], &n[2], &n[3], &n[4], &n[5]) !=
-        1 + KINDS) {
-        give_up("votes", text);
+    if (sscanf(text, "%u,%u,%u,%u,%u,%u", &n[0], &n[1], &n[2], &n[3], &n[4], &n[5]) != KINDS) {
+        give_up("the votes of a zone", text);
     }
-    judge->n_sets++;
-    judge->now_ms += STEP_MS;
     for (unsigned kind = 0; kind < KINDS; kind++) {
+        n_of_kind[kind] += n[kind];
         for (unsigned i = 0; i < n[kind]; i++) {
             unsigned turn = judge->next_story[kind]++ % judge->n_stories[kind];
 
-            play(judge, peer++, &judge->stories[kind][turn]);
+            bits |= UINT64_C(1) << *peer;
+            play(judge, (*peer)++, &judge->stories[kind][turn]);
         }
     }
-    *ret_tally = (struct tally){.n_observers = (uint8_t)(peer + 1),
-                                .own_opinion = (uint8_t)read_opinion(own),
-                                .own_is_suspect = strncmp(own, "suspect", 7) == 0};
-    votes_count(judge->votes, 0, (UINT64_C(1) << peer) - 1, judge->now_ms * MS, ret_tally);
+    return bits;
+}
+
+static void add_own(struct tally *tally, const char *word)
+{
+    tally->own_opinion = (uint8_t)read_opinion(word);
+    tally->own_is_suspect = strncmp(word, "suspect", 7) == 0;
+    if (tally->own_is_suspect) {
+        return;
+    }
+    tally->own = tally->own_opinion;
+    tally->n_pass = (uint8_t)(tally->n_pass + (tally->own == OPINION_PASS));
+    tally->n_fail = (uint8_t)(tally->n_fail + (tally->own == OPINION_FAIL));
+    tally->passes |= tally->own == OPINION_PASS ? tally->own_bit : 0;
+    tally->fails |= tally->own == OPINION_FAIL ? tally->own_bit : 0;
+}
+
+/* "fail 1,0,0,2,0,0 0,1,0,0,0,0": the own vote, and peers of each kind by zone, its own first. The
+ * node's own index is 0. */
+static void read_votes(struct judge *judge, const char *text, struct tally *ret_tally)
+{
+    const char *zone = strchr(text, ' ');
+    unsigned n[KINDS] = {0};
+    uint32_t peer = 1;
+
+    judge->n_sets++;
+    judge->now_ms += STEP_MS;
+    judge->zones = (struct zone_map){0};
+    for (; zone != NULL; zone = strchr(zone + 1, ' ')) {
+        uint64_t bits = play_zone(judge, zone + 1, &peer, n);
+
+        judge->zones.members[judge->zones.n_zones++] = bits;
+    }
+    judge->zones.members[0] |= 1;
+    *ret_tally = (struct tally){.n_observers = (uint8_t)peer, .own_bit = 1, .zones = &judge->zones};
+    votes_count(judge->votes, 0, (UINT64_C(1) << peer) - 2, judge->now_ms * MS, ret_tally);
     if ((ret_tally->n_pass != n[0] || ret_tally->n_fail != n[1] || ret_tally->n_lost_pass != n[2] ||
          ret_tally->n_lost_fail != n[3]) &&
         judge->n_different++ < TOLD_MAX) {
@@ -240,11 +295,9 @@ static void read_votes(struct judge *judge, const char *text, struct tally *ret_
                say_votes(text, words), ret_tally->n_pass, ret_tally->n_fail, ret_tally->n_lost_pass,
                ret_tally->n_lost_fail);
     }
-    if (!ret_tally->own_is_suspect) {
-        ret_tally->own = ret_tally->own_opinion;
-        ret_tally->n_pass = (uint8_t)(ret_tally->n_pass + (ret_tally->own == OPINION_PASS));
-        ret_tally->n_fail = (uint8_t)(ret_tally->n_fail + (ret_tally->own == OPINION_FAIL));
-    }
+    char own[WORD];
+    snprintf(own, sizeof own, "%.*s", (int)strcspn(text, " "), text);
+    add_own(ret_tally, own);
 }
 
 /* --- the verdicts on it --- */
@@ -349,7 +402,7 @@ static bool read_line(struct judge *judge, char **line, size_t *line_bytes)
 
     rest += *rest == ' ';
     if (strncmp(text, "votes ", 6) == 0) {
-        char votes[2 * WORD];
+        char votes[4 * WORD];
         struct tally tally;
 
         snprintf(votes, sizeof votes, "%s", rest);
@@ -368,6 +421,8 @@ static bool read_line(struct judge *judge, char **line, size_t *line_bytes)
         read_interval(judge, rest);
     } else if (strncmp(text, "default ", 8) == 0) {
         expect_default(judge, rest);
+    } else if (strncmp(text, "preset ", 7) == 0) {
+        expect_preset(judge, rest);
     } else if (strcmp(text, "end") == 0) {
         return false;
     } else {

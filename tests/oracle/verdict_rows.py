@@ -17,6 +17,8 @@ OWN = ["pass", "fail", "none", "suspect-pass", "suspect-fail"]
 STATES = ["initial", "initial-overdue", "healthy", "unhealthy", "gray-healthy", "gray-unhealthy"]
 SITUATIONS = list(itertools.product(STATES, ["hold", "local"]))
 PERCENTS = [1, 33, 50, 67, 82, 100]
+ZONE_N_MAX = 5
+PRESETS = {"gwlb": "majority:0", "nlb": "local:0", "clb": "any:0", "r53": "percent:82"}
 DEFAULTS = {"gwlb": "majority:0", "nlb": "local:0", "clb": "any:0"}
 
 # What a peer's vote is worth, by what was heard of it and how long ago. V = 1 s, T = 2 s, I = 1 s,
@@ -45,12 +47,13 @@ class Votes:
     """The votes that one node holds on one target: its own, and how many peers are of each kind.
 
     passes and fails count. Lost ones aged out or became none and are remembered. Silent ones were
-    never heard, or too long ago. Suspect ones are dropped at once: as good as silent."""
+    never heard, or too long ago. Suspect ones are dropped at once: as good as silent.
+    own None: the votes of a zone that is not the node's own."""
 
     def __init__(self, own, peers):
         self.own = own
         passes, fails, self.lost_passes, self.lost_fails = peers[:4]
-        self.n = 1 + sum(peers)
+        self.n = sum(peers) + (own is not None)
         self.p = passes + (own == "pass")
         self.f = fails + (own == "fail")
         self.c = self.p + self.f
@@ -58,6 +61,47 @@ class Votes:
     def too_few(self):
         """c < q"""
         return self.c < self.n // 2 + 1
+
+    def tied(self):
+        """As many votes that fail as pass."""
+        return self.f == self.p >= 1
+
+
+class ZonedVotes(Votes):
+    """The same by zone of the observers, as the rule zone-majority asks. The first zone is the
+    node's own; observers of which no zone is known are a zone together."""
+
+    def __init__(self, own, zones):
+        super().__init__(own, [sum(kind) for kind in zip(*zones)])
+        self.zones = [Votes(own if i == 0 else None, peers) for i, peers in enumerate(zones)]
+
+    def too_few(self):
+        """Fewer than q observers count, or no majority of the zones has a counted vote."""
+        heard = sum(zone.c >= 1 for zone in self.zones)
+        return super().too_few() or heard < len(self.zones) // 2 + 1
+
+    def down(self):
+        """More than half of the zones with votes fail: in each more than half of the counted votes
+        fail and at least half of its observers count. A lost pass blocks in its zone."""
+        voting = sum(zone.c + zone.lost_passes >= 1 for zone in self.zones)
+        return 2 * self.failing() > voting
+
+    def up(self):
+        """More than half of the zones with votes pass: in each more than half of the counted votes
+        pass. A lost fail blocks in its zone."""
+        voting = sum(zone.c + zone.lost_fails >= 1 for zone in self.zones)
+        return 2 * self.passing() > voting
+
+    def failing(self):
+        return sum(2 * zone.f > zone.c + zone.lost_passes and 2 * zone.c >= zone.n
+                   for zone in self.zones)
+
+    def passing(self):
+        return sum(2 * zone.p > zone.c + zone.lost_fails for zone in self.zones)
+
+    def tied(self):
+        """As many zones that fail as pass, and votes of both kinds."""
+        return self.f >= 1 and self.p >= 1 and self.failing() == self.passing()
 
 
 def first_column(kind, number, share, c):
@@ -80,6 +124,8 @@ def down_column(rule, votes):
     kind, number = rule
     if kind == "local":
         return votes.own == "fail"
+    if kind == "zone-majority":
+        return votes.down()
     return first_column(kind, number, votes.f, votes.c + votes.lost_passes)
 
 
@@ -89,6 +135,8 @@ def up_column(rule, votes, apart):
     p, f, c = votes.p, votes.f + votes.lost_fails, votes.c + votes.lost_fails
     if kind == "local":
         return votes.own == "pass"
+    if kind == "zone-majority":
+        return votes.up()
     if apart:  # the rule's first column with p in the place of f
         return first_column(kind, number, p, c)
     if kind == "any":
@@ -143,9 +191,10 @@ def outcomes(own, state, below):
 
 
 def write_rows(votes, rules, out):
-    tie = votes.f == votes.p >= 1
+    """The rows of one set of votes; few and tied are asked of zones when a column of the rule is."""
+    few, tied = votes.too_few(), votes.tied()
     cases = bytes(32 * down_column(down, votes) + 16 * up_column(up, votes, apart)
-                  + 8 * votes.too_few() + 4 * (down[0] == "local") + 2 * (up[0] == "local") + tie
+                  + 8 * few + 4 * (down[0] == "local") + 2 * (up[0] == "local") + tied
                   for down, up, apart in rules)
     for state, below in SITUATIONS:
         out.write(cases.translate(outcomes(votes.own, state, below)).decode() + "\n")
@@ -180,15 +229,43 @@ def write_plain(n, out):
         write_rows(Votes(own, peers), rules, out)
 
 
+def partitions(total, largest):
+    """All ways to be a sum of zones, large ones first."""
+    if total == 0:
+        yield ()
+    for size in range(min(total, largest), 0, -1):
+        for rest in partitions(total - size, size):
+            yield (size, *rest)
+
+
+def write_zoned(n, out):
+    """The rule that asks zones, alone and set apart with others, on all zones of n observers. A
+    suspect vote is as good as a silent one and is left to write_plain()."""
+    zone, others = ("zone-majority", 0), [("local", 0), ("any", 0), ("majority", 0), ("all", 0)]
+    rules = [(zone, zone, False), (zone, zone, True)]
+    rules += [pair for other in others for pair in [(zone, other, True), (other, zone, True)]]
+    write_rules(rules, out)
+    for own_size in range(1, n + 1):
+        for sizes in partitions(n - own_size, n):
+            spreads = [spread(size, len(KINDS) - 1) for size in (own_size - 1, *sizes)]
+            for own, *zones in itertools.product(OWN, *spreads):
+                text = " ".join(",".join(map(str, zone)) + ",0" for zone in zones)
+                out.write(f"votes {own} {text}\n")
+                write_rows(ZonedVotes(own, zones), rules, out)
+
+
 def main():
     n_max = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     out = sys.stdout
     out.write("".join(f"default {profile} {rule}\n" for profile, rule in DEFAULTS.items()))
+    out.write("".join(f"preset {word} {rule}\n" for word, rule in PRESETS.items()))
     out.write(f"interval {V_MS} {MEMORY_MS}\n")
     write_stories(out)
     out.write(f"situations {' '.join('/'.join(situation) for situation in SITUATIONS)}\n")
     for n in range(1, n_max + 1):
         write_plain(n, out)
+    for n in range(1, min(n_max, ZONE_N_MAX) + 1):
+        write_zoned(n, out)
     out.write("end\n")
 
 

@@ -469,6 +469,7 @@ void statement_run(struct scenario *scenario)
         {"wait", run_wait},
         {"until", run_until},
         {"vote-interval", run_vote_interval},
+        {"zones", statement_zones},
         {"mark", run_mark},
         {"expect", run_expect},
         {"always", run_always},

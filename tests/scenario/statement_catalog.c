@@ -28,6 +28,26 @@ void statement_vote_interval(struct scenario *scenario, const char *text)
     commit(scenario, &command);
 }
 
+void statement_zones(struct scenario *scenario)
+{
+    struct command command = {0};
+
+    for (uint32_t i = 1; i < scenario->line.n; i++) {
+        const char *word = script_word(scenario, i);
+        const char *zone = strchr(word, '=');
+        char id[16];
+
+        if (zone == NULL) {
+            script_fail(scenario, "zones: \"%s\": write NODE=ZONE", word);
+        }
+        snprintf(id, sizeof id, "%.*s", (int)(zone - word), word);
+        struct change *change =
+            build_node(&command, script_number(scenario, id, scenario->world.n_nodes), ROLE_VOTER);
+        snprintf(change->u.node->zone, sizeof change->u.node->zone, "%s", zone + 1);
+    }
+    commit(scenario, &command);
+}
+
 static void put_group(struct scenario *scenario, const struct named_group *group)
 {
     struct command command = {.is_forced = false};

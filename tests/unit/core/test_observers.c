@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -144,6 +145,45 @@ static void own_node_counts_as_soon_as_the_catalog_says_so(void **state)
     catalog_state_free(f.state);
 }
 
+static void put_zone(struct fixture *f, uint64_t node_id, const char *zone)
+{
+    struct command command = {0};
+    struct change *change = build_node(&command, node_id, ROLE_VOTER);
+
+    snprintf(change->u.node->zone, sizeof change->u.node->zone, "%s", zone);
+    build_commit(f->state, &command);
+}
+
+/* N23. A change of a zone is told like one of n, as verdicts may hang on it. */
+static void observers_are_counted_by_zone_and_those_without_are_one_together(void **state)
+{
+    (void)state;
+    struct fixture f;
+
+    begin(&f);
+    assert_true(follow(&f, SECOND));
+    assert_int_equal(f.observers.zones.n_zones, 1);
+    assert_true(f.observers.zones.members[0] == 7);
+    put_zone(&f, 1, "a");
+    put_zone(&f, 4, "a");
+    assert_true(follow(&f, SECOND));
+    assert_int_equal(f.observers.zones.n_zones, 2); /* node 4 is not in n yet */
+    assert_true(f.observers.zones.members[0] == 1);
+    assert_true(f.observers.zones.members[1] == 6);
+    assert_true(observers_heard(&f.observers, 4));
+    assert_true(f.observers.zones.members[0] == 9);
+    assert_true(observers_self_bit(&f.observers) == 1);
+
+    put_zone(&f, 2, "b");
+    assert_true(follow(&f, SECOND));
+    assert_int_equal(f.observers.zones.n_zones, 3);
+    assert_false(follow(&f, SECOND));
+    delete_node(&f, 2);
+    assert_true(follow(&f, SECOND));
+    assert_int_equal(f.observers.zones.n_zones, 2);
+    catalog_state_free(f.state);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +192,7 @@ int main(void)
         cmocka_unit_test(added_observer_enters_after_a_minute_without_hello),
         cmocka_unit_test(removed_or_demoted_observer_leaves_at_once),
         cmocka_unit_test(own_node_counts_as_soon_as_the_catalog_says_so),
+        cmocka_unit_test(observers_are_counted_by_zone_and_those_without_are_one_together),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

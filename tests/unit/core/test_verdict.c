@@ -439,6 +439,87 @@ static void the_need_for_a_change_is_exact(void **state)
     assert_true(need.is_possible && need.n_turned == 3);
 }
 
+/* Five observers in zones of two, two and one; each vote is one of five kinds. */
+static struct tally zoned_tally(const struct zone_map *zones, const uint8_t kinds[5])
+{
+    struct tally tally = {.n_observers = 5, .own_bit = 1, .zones = zones};
+
+    for (unsigned i = 0; i < 5; i++) {
+        uint64_t bit = UINT64_C(1) << i;
+        uint64_t *const bits[] = {NULL, &tally.passes, &tally.fails, &tally.lost_passes,
+                                  &tally.lost_fails};
+
+        if (kinds[i] != 0) {
+            *bits[kinds[i]] |= bit;
+        }
+    }
+    tally.n_pass = (uint8_t)__builtin_popcountll(tally.passes);
+    tally.n_fail = (uint8_t)__builtin_popcountll(tally.fails);
+    tally.n_lost_pass = (uint8_t)__builtin_popcountll(tally.lost_passes);
+    tally.n_lost_fail = (uint8_t)__builtin_popcountll(tally.lost_fails);
+    tally.own = (tally.passes & 1) != 0 ? PASS : (tally.fails & 1) != 0 ? FAIL : NONE;
+    tally.own_opinion = tally.own;
+    return tally;
+}
+
+/* The least number of votes that must become `to`, over all sets of them; 6: none will do. */
+static unsigned least_by_trying(const struct verdict_rule *rule, const struct zone_map *zones,
+                                const uint8_t kinds[5], enum health_state to)
+{
+    uint8_t wanted = to == HEALTH_HEALTHY ? PASS : FAIL;
+    unsigned least = 6;
+
+    for (unsigned set = 0; set < 32; set++) {
+        uint8_t then[5];
+        unsigned n = 0;
+
+        for (unsigned i = 0; i < 5; i++) {
+            bool moves = (set >> i & 1) != 0 && kinds[i] != wanted;
+
+            then[i] = moves ? wanted : kinds[i];
+            n += moves;
+        }
+        struct tally tally = zoned_tally(zones, then);
+        if (n < least && verdict_follow(rule, &tally) == to) {
+            least = n;
+        }
+    }
+    return least;
+}
+
+/* N6 with N23: what `why` says is enough, and at most one vote more than the least that would do.
+ */
+static void the_need_for_a_change_of_zones_is_enough_and_small(void **state)
+{
+    (void)state;
+    const struct zone_map zones = {.n_zones = 3, .members = {3, 12, 16}};
+    unsigned n_more = 0;
+    unsigned n_all = 0;
+
+    for (unsigned code = 0; code < 2 * 3125; code++) {
+        struct verdict_rule rule = rule_of((struct rule_column){RULE_ZONE_MAJORITY, 0});
+        enum health_state to = code % 2 == 0 ? HEALTH_HEALTHY : HEALTH_UNHEALTHY;
+        uint8_t kinds[5];
+        unsigned rest = code / 2;
+
+        for (unsigned i = 0; i < 5; i++, rest /= 5) {
+            kinds[i] = (uint8_t)(rest % 5);
+        }
+        if (kinds[0] > FAIL) {
+            continue; /* the own vote is never remembered */
+        }
+        struct tally tally = zoned_tally(&zones, kinds);
+        struct verdict_need need = verdict_need(&rule, &tally, to);
+        unsigned least = least_by_trying(&rule, &zones, kinds, to);
+
+        assert_int_equal(need.is_possible, least <= 5);
+        assert_in_range(need.n_turned + need.n_new, least, least + 1);
+        n_more += need.n_turned + need.n_new > least;
+        n_all++;
+    }
+    assert_in_range(n_more, 0, n_all / 20);
+}
+
 static void rules_are_written_as_people_write_them(void **state)
 {
     (void)state;
@@ -462,6 +543,7 @@ int main(void)
         cmocka_unit_test(healthy_with_a_failing_own_opinion_is_unreachable_from_here),
         cmocka_unit_test(every_rule_and_vote_for_one_to_seven_nodes),
         cmocka_unit_test(the_need_for_a_change_is_exact),
+        cmocka_unit_test(the_need_for_a_change_of_zones_is_enough_and_small),
         cmocka_unit_test(rules_are_written_as_people_write_them),
     };
 

@@ -75,7 +75,7 @@ static void rules_have_one_spelling(void **unused)
         {"majority", RULE_MAJORITY, 0},     {"all", RULE_ALL, 0},
         {"at-least 1", RULE_AT_LEAST, 1},   {"at-least 64", RULE_AT_LEAST, 64},
         {"percent 1", RULE_PERCENT, 1},     {"percent 82", RULE_PERCENT, 82},
-        {"percent 100", RULE_PERCENT, 100},
+        {"percent 100", RULE_PERCENT, 100}, {"zone-majority", RULE_ZONE_MAJORITY, 0},
     };
 
     (void)unused;

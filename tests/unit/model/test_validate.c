@@ -144,7 +144,7 @@ static void rules_are_checked(void **unused)
 {
     (void)unused;
     EXPECT_GROUP(g.rule.down.kind = RULE_NONE, ERR_INVALID,
-                 WEB "rule must be local, any, majority, all, at-least or percent");
+                 WEB "rule must be local, any, majority, all, at-least, percent or zone-majority");
     EXPECT_GROUP(g.rule.down.kind = RULE_MAJORITY, ERR_INVALID,
                  WEB "rule: down and up differ, so both must be written");
     EXPECT_GROUP(g.rule.down.kind = RULE_MAJORITY; g.rule.is_split = true, 0, "");

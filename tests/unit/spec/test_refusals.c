@@ -366,7 +366,8 @@ static void missing_and_contradicting_fields_are_refused(void **state)
         {HEAD "  rule: any\n", 5, 3, ERR_INVALID, "server group \"web\": profile is missing"},
         {HEAD "  rule: majorty\n", 5, 9, ERR_INVALID,
          "server group \"web\": rule: \"majorty\" is not a verdict rule: write local, any, "
-         "majority, all, \"at-least K\" with K in 1..64 or \"percent X\" with X in 1..100"},
+         "majority, zone-majority, all, \"at-least K\" with K in 1..64, \"percent X\" with X in "
+         "1..100, or what a product does: gwlb, nlb, clb, r53"},
         {LISTENER("  at: \"127.0.0.1:80\"\n"), 5, 3, ERR_INVALID,
          "listener \"front\": group is missing"},
         {LISTENER("  group: web\n"), 5, 3, ERR_INVALID,
@@ -395,10 +396,12 @@ static void missing_and_contradicting_fields_are_refused(void **state)
          "server group \"web\": rule: up must be a rule such as majority, got a list"},
         {GROUP("  rule: at-least 65\n"), 6, 9, ERR_INVALID,
          "server group \"web\": rule: \"at-least 65\" is not a verdict rule: write local, any, "
-         "majority, all, \"at-least K\" with K in 1..64 or \"percent X\" with X in 1..100"},
+         "majority, zone-majority, all, \"at-least K\" with K in 1..64, \"percent X\" with X in "
+         "1..100, or what a product does: gwlb, nlb, clb, r53"},
         {GROUP("  rule: percent 0\n"), 6, 9, ERR_INVALID,
          "server group \"web\": rule: \"percent 0\" is not a verdict rule: write local, any, "
-         "majority, all, \"at-least K\" with K in 1..64 or \"percent X\" with X in 1..100"},
+         "majority, zone-majority, all, \"at-least K\" with K in 1..64, \"percent X\" with X in "
+         "1..100, or what a product does: gwlb, nlb, clb, r53"},
     };
     CHECK(rows);
 }
