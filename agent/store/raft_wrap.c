@@ -246,6 +246,8 @@ static void on_snapshot_got(struct raft_io_snapshot_get *own, struct raft_snapsh
         request->wrap->sent_snapshot_index = snapshot->index;
         request->wrap->sent_snapshot_term = snapshot->term;
         request->cb(request->theirs, snapshot, 0);
+    } else if (plant_is("snapshot-load")) {
+        request->cb(request->theirs, snapshot, status);
     } else {
         raft_free(snapshot);
     }
@@ -285,7 +287,8 @@ static void correct(const struct raft_wrap *wrap, struct raft_message *message)
             result->last_log_index = result->rejected - 1;
         }
     } else if (message->type == RAFT_INSTALL_SNAPSHOT &&
-               message->install_snapshot.last_index == wrap->sent_snapshot_index) {
+               message->install_snapshot.last_index == wrap->sent_snapshot_index &&
+               !plant_is("snapshot-term")) {
         message->install_snapshot.last_term = wrap->sent_snapshot_term;
     }
 }
