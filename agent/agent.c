@@ -83,6 +83,7 @@ static void on_tick(uv_timer_t *timer)
     struct agent *agent = timer->data;
 
     count_turned_away(agent);
+    agent_doubt_tick(agent);
     agent_table_tick(agent);
 }
 
@@ -91,6 +92,7 @@ static void on_housekeeping(uv_timer_t *timer)
     struct agent *agent = timer->data;
 
     agent_form_if_possible(agent);
+    agent_doubt_choose(agent);
     agent_refresh_access(agent); /* keys expire by time */
     agent_lkg_tick(agent);
     agent_rpc_poll(agent);
@@ -236,6 +238,7 @@ static int agent_open(struct agent *agent, struct errmsg *err)
         return rc;
     }
     agent_counters_open(agent);
+    agent_doubt_open(agent);
     agent_lkg_read(agent);
     agent_refresh_access(agent);
     rc = agent_store_open(agent, err);
@@ -323,6 +326,7 @@ static void agent_close(struct agent *agent)
         watchdog_remove(agent->watchdog, &agent->probe_loop);
     }
     probe_thread_stop(agent->probes);
+    agent_doubt_close(agent);
     if (agent->store != NULL) {
         store_stop(agent->store); /* hands leadership over */
     }
@@ -365,6 +369,7 @@ int agent_run(const struct agent_config *config, const struct curve_keys *keys, 
     agent->config = config;
     agent->keys = keys;
     agent->start_ns = clock_monotonic_ns();
+    agent->doubt.port.fd = -1;
     engine_actions_init(&agent->actions);
     probe_plan_editor_init(&agent->plan);
     int rc = agent_open(agent, err);

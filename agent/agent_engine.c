@@ -61,7 +61,10 @@ static void carry_out_messages(struct agent *agent)
                          actions->changes[0].sequence < actions->chunks[0].sequence;
 
     if (actions->has_hello) {
-        mesh_send_hello(agent->mesh, &actions->hello);
+        struct hello hello = actions->hello;
+
+        hello.sentinel_port = agent->doubt.port.port;
+        mesh_send_hello(agent->mesh, &hello);
     }
     if (changes_first) {
         send_changes(agent);
@@ -166,6 +169,9 @@ void agent_probe_woken(void *user)
     struct agent *agent = user;
     struct probe_result result;
 
+    if (!agent->is_stopping) {
+        agent_doubt_results(agent);
+    }
     for (uint32_t n = 0; agent->probes != NULL && !agent->is_stopping; n++) {
         if (n == AGENT_RESULTS_PER_TURN) {
             wake_signal(&agent->probe_wake); /* others get their turn first */
@@ -192,6 +198,7 @@ void agent_on_peer_message(void *user, uint64_t peer, const struct peer_message 
     case PEER_HELLO:
         event.kind = ENGINE_HELLO;
         event.u.hello = &message->u.hello;
+        agent_doubt_hello(agent, peer, &message->u.hello);
         break;
     case PEER_VOTE_CHUNK:
         event.kind = ENGINE_VOTE_CHUNK;
@@ -336,6 +343,7 @@ static void form(struct agent *agent)
                   err.text);
         return; /* housekeeping tries again */
     }
+    agent_doubt_start(agent);
     agent->is_formed = true;
     mesh_set_self(agent->mesh, &agent->cluster_id, agent->node_id);
     agent_counters_formed(agent);

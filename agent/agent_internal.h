@@ -7,6 +7,7 @@
  * agent_lkg.c     last-known-good: read at start, written on the pool
  * agent_rpc.c     calls between mesh, RPC server, store and peers
  * agent_view.c    what people may ask: node, peers, readiness, counters
+ * agent_doubt.c   what this node measures of itself: late loops, sentinels
  * agent_log.c     the engine's events as lines of the log
  * Everything runs on the health loop unless a comment says otherwise. */
 #ifndef JURY_AGENT_INTERNAL_H
@@ -27,6 +28,7 @@
 #include "agent/mesh/mesh.h"
 #include "agent/probe/probe_plan.h"
 #include "agent/probe/probe_thread.h"
+#include "agent/probe/sentinel_port.h"
 #include "agent/rpc/rpc_server.h"
 #include "agent/store/fsm_catalog.h"
 #include "agent/store/lkg.h"
@@ -99,6 +101,32 @@ struct agent_kept {
     size_t n_verdicts;
     struct kept_deadline *deadlines;
     size_t n_deadlines;
+};
+
+/* One sentinel that is probed: slot 0 is this node's own. */
+struct agent_sentinel {
+    uint64_t node_id; /* 0 = none */
+    uint64_t birth;   /* of the plan's target: rises with each change */
+    struct endpoint at;
+};
+
+struct agent_peer_port {
+    uint64_t node_id;
+    uint16_t port; /* 0 = it has none */
+};
+
+/* What this node measures of itself. */
+struct agent_doubt {
+    struct sentinel_port port;
+    struct agent_peer_port
+        peer_ports[LIMIT_NODES]; /* as peers' hellos said; by place in the catalog */
+    struct agent_sentinel sentinels[SENTINEL_PEERS + 1];
+    uint64_t next_birth;
+    struct probe_plan_editor plan;
+    struct probe_thread *probes; /* NULL: there was no thread or descriptor for it */
+    uint64_t tick_ns;            /* last tick of the health loop */
+    uint64_t probe_stalled_ns;   /* as last read */
+    uint64_t n_probe_stalls;
 };
 
 /* X(name, help) */
@@ -186,6 +214,7 @@ struct agent {
     struct agent_kept kept;
     struct probe_plan_editor plan;
     struct probe_thread *probes;
+    struct agent_doubt doubt;
     struct data_plane_row *plane_rows;
     struct drain_row *drain_rows;
     size_t plane_rows_capacity;
@@ -274,6 +303,18 @@ void agent_view_counters(void *agent, counter_emit emit, void *to);
 /* Register what is there from the start, and what comes with the engine. */
 void agent_counters_open(struct agent *agent);
 void agent_counters_formed(struct agent *agent);
+
+/* --- agent_doubt.c --- */
+void agent_doubt_open(struct agent *agent);
+/* With the cluster: begin to probe sentinels. Without descriptors there are none. */
+void agent_doubt_start(struct agent *agent);
+void agent_doubt_close(struct agent *agent);
+/* Each AGENT_TICK_MS. */
+void agent_doubt_tick(struct agent *agent);
+/* Whose sentinels are probed, after a change of members, addresses or ports; each second. */
+void agent_doubt_choose(struct agent *agent);
+void agent_doubt_hello(struct agent *agent, uint64_t peer, const struct hello *hello);
+void agent_doubt_results(struct agent *agent);
 
 /* --- agent_log.c --- */
 void agent_log_events(struct agent *agent, uint64_t first, uint32_t n);

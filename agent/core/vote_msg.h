@@ -81,6 +81,7 @@ struct hello {
     uint32_t version_max;
     uint32_t feature_level; /* a feature is used when all observers have it */
     bool is_observer;       /* has the catalog and probes */
+    uint16_t sentinel_port; /* where peers test their own probes; 0 = nowhere. The shell's */
 };
 
 #endif

@@ -40,6 +40,8 @@ static int read_hello(const Jury__Internal__Hello *message, struct hello *hello,
         .version_max = message->version_max,
         .feature_level = message->feature_level,
         .is_observer = message->is_observer,
+        .sentinel_port =
+            message->sentinel_port <= UINT16_MAX ? (uint16_t)message->sentinel_port : 0,
     };
     memcpy(hello->cluster_id.bytes, message->cluster_id.data, CLUSTER_ID_BYTES);
     return 0;

@@ -63,6 +63,7 @@ static ProtobufCMessage *hello_new(struct wire_arena *arena, const struct hello 
     message->version_max = hello->version_max;
     message->feature_level = hello->feature_level;
     message->is_observer = hello->is_observer;
+    message->sentinel_port = hello->sentinel_port;
     return &message->base;
 }
 

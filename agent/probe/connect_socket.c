@@ -17,8 +17,8 @@
 #define SYN_REPEATS 8
 #define SYN_REPEATS_FROM_MS 3000
 
-static socklen_t fill_address(const struct addr *addr, uint16_t port,
-                              struct sockaddr_storage *ret_address)
+socklen_t connect_socket_address(const struct addr *addr, uint16_t port,
+                                 struct sockaddr_storage *ret_address)
 {
     memset(ret_address, 0, sizeof *ret_address);
     if (addr->family == ADDR_IPV4) {
@@ -51,7 +51,7 @@ static enum probe_reason bind_source(int fd, const struct probe_target *target)
     if (setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one) != 0) {
         return probe_reason_of_errno(PROBE_CALL_SOCKET, errno);
     }
-    socklen_t n_bytes = fill_address(&target->source, 0, &address);
+    socklen_t n_bytes = connect_socket_address(&target->source, 0, &address);
     if (bind(fd, (struct sockaddr *)&address, n_bytes) != 0) {
         return probe_reason_of_errno(PROBE_CALL_BIND, errno);
     }
@@ -64,7 +64,7 @@ static enum probe_reason start_connect(int fd, const struct probe_target *target
     struct sockaddr_storage address;
     const int n_repeats = SYN_REPEATS;
     socklen_t n_bytes =
-        fill_address(&target->definition.to.addr, target->definition.to.port, &address);
+        connect_socket_address(&target->definition.to.addr, target->definition.to.port, &address);
 
     if (target->definition.check.timeout_ms >= SYN_REPEATS_FROM_MS &&
         setsockopt(fd, IPPROTO_TCP, TCP_SYNCNT, &n_repeats, sizeof n_repeats) != 0) {

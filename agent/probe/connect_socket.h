@@ -2,7 +2,14 @@
 #ifndef JURY_PROBE_CONNECT_SOCKET_H
 #define JURY_PROBE_CONNECT_SOCKET_H
 
+#include <stdint.h>
+#include <sys/socket.h>
+
 #include "agent/core/probe.h"
+
+/* An address and port for the kernel. Returns the number of bytes. */
+socklen_t connect_socket_address(const struct addr *addr, uint16_t port,
+                                 struct sockaddr_storage *ret_address);
 
 /* Begin a non-blocking connection to target->definition.to from target->source and register the
  * socket with the epoll instance, edge-triggered, with `token` as its data.

@@ -14,7 +14,9 @@ pid {folder}/pid;
 error_log {folder}/error.log info;
 events {{ worker_connections 4096; }}
 http {{
+    log_format times "$msec $remote_addr $server_addr $status";
     access_log {folder}/access.log;
+    access_log {folder}/times.log times;
     client_body_temp_path {folder}/1; proxy_temp_path {folder}/2; fastcgi_temp_path {folder}/3;
     uwsgi_temp_path {folder}/4; scgi_temp_path {folder}/5;
     keepalive_requests 100000; keepalive_timeout 3600s;

@@ -94,6 +94,7 @@ static void random_message(struct prng *prng, struct peer_message *message)
         message->u.hello.version_max = 1 + (uint32_t)prng_below(prng, 100);
         message->u.hello.feature_level = (uint32_t)prng_next(prng);
         message->u.hello.is_observer = prng_below(prng, 2) == 0;
+        message->u.hello.sentinel_port = (uint16_t)prng_next(prng);
         break;
     case PEER_VOTE_CHUNK:
         random_chunk(prng, &message->u.chunk);
@@ -175,6 +176,7 @@ static void same_hello(const struct hello *a, const struct hello *b)
     SAME(version_max);
     SAME(feature_level);
     SAME(is_observer);
+    SAME(sentinel_port);
 }
 
 static void same_report(const struct drain_report *report_a, const struct drain_report *report_b)
