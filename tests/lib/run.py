@@ -188,6 +188,9 @@ PHASES = {
 
 # name -> (what it shows, preset, command with {seed} and {count}, count)
 CAMPAIGNS = {
+    "self-doubt": ("one of three agents made ill in nine ways, {count} times each: nobody is thrown out",
+                   "dev", "/usr/bin/python3 tests/integration/self_doubt.py --bin build/dev/bin "
+                   "--faults all --runs {count}", 3),
     "sim": ("votes and verdicts on a seeded network", "dev",
             "build/dev/bin/sim --first {seed} --seeds {count}", 20000),
     "fuzz": ("each fuzz target, {count} s each", "fuzz", None, 300),
