@@ -65,7 +65,7 @@ static void on_check(uv_check_t *check)
 
 static void count_turned_away(struct agent *agent)
 {
-    static const char *const lanes[ACCEPT_SIDES] = {"network", "local"};
+    static const char *const lanes[ACCEPT_SIDES] = {"network", "network", "local"};
 
     for (enum accept_side side = 0; side < ACCEPT_SIDES; side++) {
         const struct accept_refused refused = accept_gate_take_refused(side);
@@ -87,6 +87,24 @@ static void on_tick(uv_timer_t *timer)
     agent_table_tick(agent);
 }
 
+/* Names resolve to what they are dialled at. */
+static void know_members(const struct agent *agent)
+{
+    struct addr members[LIMIT_NODES];
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < agent->members.n_nodes && n < LIMIT_NODES; i++) {
+        struct mesh_peer_status status = {.is_up = false};
+        struct endpoint at;
+
+        if (mesh_peer_status(agent->mesh, agent->members.nodes[i].node_id, &status) &&
+            endpoint_parse(status.address, &at, NULL) == 0) {
+            members[n++] = at.addr;
+        }
+    }
+    accept_gate_know(members, n);
+}
+
 static void on_housekeeping(uv_timer_t *timer)
 {
     struct agent *agent = timer->data;
@@ -94,6 +112,7 @@ static void on_housekeeping(uv_timer_t *timer)
     agent_form_if_possible(agent);
     agent_doubt_choose(agent);
     agent_refresh_access(agent); /* keys expire by time */
+    know_members(agent);
     agent_lkg_tick(agent);
     agent_rpc_poll(agent);
 }

@@ -74,11 +74,11 @@ static void the_bars_leave_room_and_stay_below_a_great_limit(void **state)
         uint64_t limit;
         int network, local;
     } rows[] = {{0, 0, 0},
-                {256, 192, 224},
-                {1024, 768, 896},
-                {16384, 12288, 14336},
-                {65536, 12288, 14336},
-                {RLIM_INFINITY, 12288, 14336}};
+                {256, 160, 224},
+                {1024, 640, 896},
+                {16384, 10240, 14336},
+                {65536, 10240, 14336},
+                {RLIM_INFINITY, 10240, 14336}};
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         assert_int_equal(accept_gate_bar(ACCEPT_NETWORK, rows[i].limit), rows[i].network);
@@ -119,6 +119,27 @@ static void a_connection_at_the_bar_is_reset_and_counted_with_its_address(void *
     gate_close(&gate);
 }
 
+static void a_member_has_room_above_the_network(void **state)
+{
+    (void)state;
+    struct gate gate;
+    struct addr members[2];
+    assert_int_equal(addr_parse("192.0.2.1", &members[0], NULL), 0);
+    assert_int_equal(addr_parse("127.0.0.1", &members[1], NULL), 0);
+    accept_gate_know(members, 2);
+    gate_init(&gate, AF_INET);
+    fill_up_to(accept_gate_bar(ACCEPT_NETWORK, FILES));
+    assert_true(accept4(gate.listener, NULL, NULL, SOCK_CLOEXEC) >= 0);
+    gate_close(&gate);
+
+    gate_init(&gate, AF_INET);
+    fill_up_to(accept_gate_bar(ACCEPT_MEMBER, FILES));
+    assert_int_equal(accept4(gate.listener, NULL, NULL, SOCK_CLOEXEC), -1);
+    assert_int_equal(accept_gate_take_refused(ACCEPT_MEMBER).n, 1);
+    accept_gate_know(members, 0);
+    gate_close(&gate);
+}
+
 static void the_unix_socket_has_room_above_the_network_and_a_bar_of_its_own(void **state)
 {
     (void)state;
@@ -140,17 +161,20 @@ static void the_unix_socket_has_room_above_the_network_and_a_bar_of_its_own(void
 static void a_full_table_is_never_told_as_such(void **state)
 {
     (void)state;
-    static const sa_family_t families[] = {AF_INET, AF_UNIX};
+    static const struct {
+        sa_family_t family;
+        enum accept_side side;
+    } rows[] = {{AF_INET, ACCEPT_NETWORK}, {AF_UNIX, ACCEPT_LOCAL}};
 
-    for (enum accept_side side = ACCEPT_NETWORK; side < ACCEPT_SIDES; side++) {
+    for (size_t i = 0; i < 2; i++) {
         struct gate gate;
-        gate_init(&gate, families[side]);
+        gate_init(&gate, rows[i].family);
         fill_up_to(FILES + 1);
 
         assert_int_equal(accept4(gate.listener, NULL, NULL, SOCK_CLOEXEC), -1);
 
         assert_int_equal(errno, ECONNABORTED);
-        assert_int_equal(accept_gate_take_refused(side).n, 1);
+        assert_int_equal(accept_gate_take_refused(rows[i].side).n, 1);
         gate_close(&gate);
     }
 }
@@ -174,6 +198,7 @@ int main(void)
         cmocka_unit_test(the_bars_leave_room_and_stay_below_a_great_limit),
         cmocka_unit_test(a_connection_below_the_bar_is_taken),
         cmocka_unit_test(a_connection_at_the_bar_is_reset_and_counted_with_its_address),
+        cmocka_unit_test(a_member_has_room_above_the_network),
         cmocka_unit_test(the_unix_socket_has_room_above_the_network_and_a_bar_of_its_own),
         cmocka_unit_test(a_full_table_is_never_told_as_such),
         cmocka_unit_test(an_empty_queue_is_told_as_it_is),
