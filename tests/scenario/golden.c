@@ -134,9 +134,15 @@ static void path_of(const struct scenario *scenario, const char *suffix, char pa
 {
     const char *slash = strrchr(scenario->file, '/');
     const char *name = slash == NULL ? scenario->file : slash + 1;
+    int n_name = (int)strcspn(name, ".");
+    int n_folder = (int)(name - scenario->file);
 
-    snprintf(path, PATH_BYTES, "%s/%.*s.%s", scenario->golden.folder, (int)strcspn(name, "."), name,
-             suffix);
+    if (scenario->golden.folder != NULL) {
+        snprintf(path, PATH_BYTES, "%s/%.*s.%s", scenario->golden.folder, n_name, name, suffix);
+    } else {
+        snprintf(path, PATH_BYTES, "%.*s../golden/%.*s.%s", n_folder, scenario->file, n_name, name,
+                 suffix);
+    }
 }
 
 static void write_file(const char *path, const char *text)

@@ -118,7 +118,6 @@ static void run_lines(struct scenario *scenario, FILE *file)
 
 static bool read_options(struct scenario *scenario, int argc, char **argv)
 {
-    scenario->golden.folder = "../golden";
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--bless") == 0) {
             scenario->golden.is_blessing = true;

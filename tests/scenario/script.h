@@ -60,9 +60,9 @@ struct expectation {
 
 /* What `golden` statements have shown so far: the two files of the scenario, as they would be. */
 struct golden {
-    const char *folder;
-    bool is_blessing; /* write them instead of comparing */
-    FILE *text;       /* NULL before the first statement; one for people, one for programs */
+    const char *folder; /* NULL: golden beside the scenario's folder */
+    bool is_blessing;   /* write them instead of comparing */
+    FILE *text;         /* NULL before the first statement; one for people, one for programs */
     char *text_bytes;
     size_t n_text_bytes;
     json_t *json;
