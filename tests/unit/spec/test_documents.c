@@ -14,7 +14,6 @@
 #include "common/model/names.h"
 #include "common/model/profile.h"
 #include "common/model/validate.h"
-#include "common/spec/advice.h"
 #include "common/spec/diff.h"
 #include "common/spec/emit.h"
 #include "common/spec/example.h"
@@ -496,109 +495,6 @@ static void text_that_others_would_retype_is_quoted(void **state)
     }
 }
 
-/* --- differences --- */
-
-static void expect_changes(const char *before, const char *after, const char *expected)
-{
-    struct spec_set a = {0};
-    struct spec_set b = {0};
-    struct spec_changes changes = {0};
-    char got[2048] = "";
-
-    if (before != NULL) {
-        read_text(&a, before);
-    }
-    read_text(&b, after);
-    assert_int_equal(spec_diff(SPEC_GROUP, before == NULL ? NULL : a.documents[0].u.group,
-                               b.documents[0].u.group, &changes),
-                     0);
-    for (uint32_t i = 0; i < changes.n_items; i++) {
-        const struct spec_change *change = &changes.items[i];
-
-        snprintf(got + strlen(got), sizeof got - strlen(got), "%s: %s -> %s\n", change->path,
-                 change->before == NULL ? "(none)" : change->before,
-                 change->after == NULL ? "(none)" : change->after);
-    }
-    assert_string_equal(got, expected);
-    spec_changes_close(&changes);
-    spec_set_close(&a);
-    spec_set_close(&b);
-}
-
-static void differences_name_each_changed_field(void **state)
-{
-    (void)state;
-    expect_changes(GROUP(""), GROUP(""), "");
-    expect_changes(GROUP("  check: {timeout: 1s}\n"), GROUP("  check: {timeout: 2s}\n"),
-                   "check.timeout: 1s -> 2s\n");
-    expect_changes(GROUP("  rule: majority\n"), GROUP("  rule: {down: any, up: all}\n"),
-                   "rule: majority -> down: any, up: all\n");
-    expect_changes(
-        GROUP("  backends: [{at: 10.0.0.1:80}, {at: 10.0.0.2:80, zone: a}]\n"),
-        GROUP("  backends: [{at: 10.0.0.2:80, weight: 5}, {at: 10.0.0.3:80, weight: 7}]\n"),
-        "backend 10.0.0.1:80:  -> (none)\n"
-        "backend 10.0.0.2:80: weight: 100 -> 5\n"
-        "backend 10.0.0.2:80: zone: a -> (none)\n"
-        "backend 10.0.0.3:80: (none) -> \n");
-    expect_changes(GROUP("  check: {type: http, http: {domain: a.b}}\n"),
-                   GROUP("  check: {type: tcp}\n"),
-                   "check.type: http -> tcp\n"
-                   "check.http.method: GET -> (none)\n"
-                   "check.http.version: 1.0 -> (none)\n"
-                   "check.http.path: / -> (none)\n"
-                   "check.http.host: domain -> (none)\n"
-                   "check.http.domain: a.b -> (none)\n"
-                   "check.http.expect: 2xx -> (none)\n"
-                   "check.tcp.handshake: (none) -> full\n"
-                   "check.tcp.close: (none) -> rst\n"
-                   "check.tcp.onTimeout: (none) -> rst\n");
-}
-
-static void an_admin_state_that_the_document_leaves_open_is_no_difference(void **state)
-{
-    (void)state;
-    expect_changes(GROUP("  backends: [{at: 10.0.0.1:80, adminState: draining}]\n"),
-                   GROUP("  backends: [{at: 10.0.0.1:80}]\n"), "");
-    expect_changes(GROUP("  backends: [{at: 10.0.0.1:80, adminState: draining}]\n"),
-                   GROUP("  backends: [{at: 10.0.0.1:80, adminState: enabled}]\n"),
-                   "backend 10.0.0.1:80: adminState: draining -> enabled\n");
-}
-
-/* --- advice --- */
-
-static void expect_advice(const char *text, const char *ids)
-{
-    struct spec_set set = {0};
-    const struct spec_advice *rows[SPEC_N_ADVICE];
-    char got[256] = "";
-
-    read_text(&set, text);
-    size_t n = spec_advise(&set.documents[0], rows);
-    for (size_t i = 0; i < n; i++) {
-        snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s ", rows[i]->id,
-                 rows[i]->is_warning ? "!" : "");
-    }
-    assert_string_equal(got, ids);
-    spec_set_close(&set);
-}
-
-static void advice_appears_where_it_applies(void **state)
-{
-    (void)state;
-    expect_advice(GROUP(""), "S43 S44 S96 ");
-    expect_advice(GROUP("  check: {enabled: false}\n"), "S28 ");
-    expect_advice(GROUP("  check: {type: http}\n"), "S108 ");
-    expect_advice(GROUP("  check: {type: http, http: {domain: a.b}}\n"), "");
-    expect_advice(GROUP("  check: {type: http, http: {domain: a.b, expect: \"2xx,404\"}}\n"),
-                  "S38 ");
-    expect_advice(GROUP("  check: {type: http, http: {version: \"1.1\"}}\n"), "S107! S108 ");
-    /* Case A19 (a): accepted with a warning. */
-    expect_advice(GROUP("  check: {type: http, http: {domain: a.b}, interval: 2s, timeout: 5s}\n"),
-                  "A19! ");
-    expect_advice(HEAD "  profile: clb\n  check: {type: http, interval: 5s, http: {domain: a.b}}\n",
-                  "S32 S33 ");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -614,9 +510,6 @@ int main(void)
         cmocka_unit_test(what_is_written_is_read_back_equal),
         cmocka_unit_test(other_kinds_are_written_and_read_back),
         cmocka_unit_test(text_that_others_would_retype_is_quoted),
-        cmocka_unit_test(differences_name_each_changed_field),
-        cmocka_unit_test(an_admin_state_that_the_document_leaves_open_is_no_difference),
-        cmocka_unit_test(advice_appears_where_it_applies),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,155 @@
+/* What bounds a document and a set of them, and how an error is printed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/base/limits.h"
+#include "common/spec/spec.h"
+
+/* A group up to its spec's fields: those begin on line 6, column 3. */
+#define GROUP(fields)                                                  \
+    "apiVersion: jury/v1\nkind: Group\nmetadata: {name: web}\nspec:\n" \
+    "  profile: nlb\n" fields
+
+static char *repeated(const char *head, const char *item, size_t n, const char *tail)
+{
+    size_t n_item = strlen(item);
+    char *text = malloc(strlen(head) + n * n_item + strlen(tail) + 1);
+
+    assert_non_null(text);
+    strcpy(text, head);
+    char *at = text + strlen(head);
+    for (size_t i = 0; i < n; i++, at += n_item) {
+        memcpy(at, item, n_item);
+    }
+    strcpy(at, tail);
+    return text;
+}
+
+static void expect_limit(const char *text, size_t n_bytes, const char *sentence)
+{
+    struct spec_set set = {0};
+    struct spec_error error = {0};
+
+    assert_int_equal(spec_read(&set, "f.yaml", text, n_bytes, &error), ERR_LIMIT);
+    assert_string_equal(error.message.text, sentence);
+    spec_set_close(&set);
+}
+
+static void each_bound_is_a_named_error(void **state)
+{
+    (void)state;
+    char *text = repeated("a: [", "1,", LIMIT_SPEC_NODES, "1]");
+    expect_limit(text, strlen(text), "the document has more than 65536 values: split it");
+    free(text);
+
+    text = repeated(GROUP("  backends: ["), "{at: \"10.0.0.1:80\"},", LIMIT_BACKENDS_PER_GROUP + 1,
+                    "]\n");
+    expect_limit(text, strlen(text),
+                 "server group \"web\": backends: 1001 entries, the limit is 1000");
+    free(text);
+
+    char keys[4096] = "";
+    for (int i = 0; i <= LIMIT_SPEC_KEYS; i++) {
+        snprintf(keys + strlen(keys), sizeof keys - strlen(keys), "k%d: 1\n", i);
+    }
+    expect_limit(keys, strlen(keys), "more than 128 fields in one mapping");
+
+    char labels[1024] = "apiVersion: jury/v1\nkind: Group\nmetadata: {name: web, labels: {";
+    for (int i = 0; i <= LIMIT_LABELS; i++) {
+        snprintf(labels + strlen(labels), sizeof labels - strlen(labels), "k%d: v,", i);
+    }
+    strcat(labels, "}}\nspec: {profile: nlb}\n");
+    expect_limit(labels, strlen(labels),
+                 "server group \"web\": labels: 21 labels, the limit is 20");
+
+    text = repeated("#", "x", LIMIT_SPEC_FILE_BYTES, "");
+    expect_limit(text, strlen(text), "the file has 16777217 bytes, the limit is 16777216");
+    free(text);
+
+    text = repeated("", "[", 100000, "");
+    expect_limit(text, strlen(text), "nested deeper than 16 levels");
+    free(text);
+}
+
+static void a_bad_document_among_twenty_leaves_the_set_as_it_was(void **state)
+{
+    (void)state;
+    char text[8192] = "";
+    struct spec_set set = {0};
+    struct spec_error error = {0};
+
+    /* Case A26: 20 groups, the 17th has an unknown field. */
+    assert_int_equal(spec_read(&set, "first.yaml", GROUP(""), strlen(GROUP("")), &error), 0);
+    for (int i = 1; i <= 20; i++) {
+        snprintf(text + strlen(text), sizeof text - strlen(text),
+                 "---\napiVersion: jury/v1\nkind: Group\nmetadata: {name: group-%d}\nspec:\n"
+                 "  profile: nlb\n%s",
+                 i, i == 17 ? "  conect_port: 80\n" : "");
+    }
+
+    assert_int_equal(spec_read(&set, "second.yaml", text, strlen(text), &error), ERR_INVALID);
+
+    assert_string_equal(error.message.text,
+                        "server group \"group-17\": unknown field \"conect_port\"");
+    assert_int_equal(error.at.line, 103);
+    assert_int_equal(error.at.column, 3);
+    assert_int_equal(set.n_documents, 1);
+    assert_int_equal(set.n_files, 1);
+    assert_string_equal(set.documents[0].u.group->name, "web");
+    spec_set_close(&set);
+}
+
+static void an_error_is_printed_with_its_source_line_and_a_mark(void **state)
+{
+    (void)state;
+    const char *text = GROUP("  check:\r\n    interval: 5\r\n");
+    struct spec_set set = {0};
+    struct spec_error error = {0};
+    char printed[SPEC_ERROR_TEXT_BYTES];
+
+    assert_int_equal(spec_read(&set, "web.yaml", text, strlen(text), &error), ERR_INVALID);
+
+    assert_string_equal(spec_error_format(&error, "web.yaml", printed),
+                        "web.yaml:7:15: server group \"web\": check.interval: \"5\" is not a time: "
+                        "write a number and a unit such as 5s, 250ms or 5m (allowed: 100ms..5m)\n"
+                        "     7 |     interval: 5\n"
+                        "       |               ^");
+    assert_int_equal(spec_read(&set, "e.yaml", "", 0, &error), ERR_INVALID);
+    assert_string_equal(spec_error_format(&error, "e.yaml", printed),
+                        "e.yaml: there is no document in this file; nothing would be applied");
+}
+
+static void a_long_source_line_is_cut_between_characters(void **state)
+{
+    (void)state;
+    char *text = repeated("a: &x ", "\xc3\xa4", 400, "\n");
+    struct spec_set set = {0};
+    struct spec_error error = {0};
+
+    assert_int_equal(spec_read(&set, "f", text, strlen(text), &error), ERR_INVALID);
+
+    size_t n = strlen(error.source);
+    assert_true(n < SPEC_SOURCE_BYTES);
+    assert_string_equal(error.source + n - 3, "...");
+    assert_true((n - 3 - 6) % 2 == 0);
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_bound_is_a_named_error),
+        cmocka_unit_test(a_bad_document_among_twenty_leaves_the_set_as_it_was),
+        cmocka_unit_test(an_error_is_printed_with_its_source_line_and_a_mark),
+        cmocka_unit_test(a_long_source_line_is_cut_between_characters),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
