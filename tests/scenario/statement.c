@@ -128,6 +128,19 @@ static void run_stop(struct scenario *scenario)
                script_number(scenario, script_word(scenario, 1), scenario->world.n_nodes));
 }
 
+/* late N TIME: a loop of that node turned so much too late. */
+static void run_late(struct scenario *scenario)
+{
+    uint64_t id = script_number(scenario, script_word(scenario, 1), scenario->world.n_nodes);
+    struct engine_event event = {.kind = ENGINE_LOOP_LATE,
+                                 .u.late_ns = script_time_ns(scenario, script_word(scenario, 2))};
+
+    if (!scenario->world.nodes[id].is_up) {
+        script_fail(scenario, "node %u is down", (unsigned)id);
+    }
+    world_step(&scenario->world, &scenario->world.nodes[id], &event);
+}
+
 static void run_store(struct scenario *scenario)
 {
     bool frozen = script_is(scenario, 1, "freeze");
@@ -456,6 +469,7 @@ void statement_run(struct scenario *scenario)
         {"nodes", run_nodes},
         {"start", run_start},
         {"stop", run_stop},
+        {"late", run_late},
         {"store", run_store},
         {"group", statement_group},
         {"weight", statement_weight},
