@@ -362,10 +362,11 @@ static bool is_cluster(const struct cluster_id *id)
     return memcmp(id, &none, sizeof none) != 0;
 }
 
-/* The start counter became known after the engine was made (a store that could not start). */
+/* The start counter became known after the engine was made (a store that could not start), or was
+ * raised (a restored directory). */
 static void take_epoch(struct agent *agent)
 {
-    if (agent->epoch == 0 && agent->has_status && agent->status.epoch != 0 &&
+    if (agent->has_status && agent->status.epoch > agent->epoch &&
         agent->status.node_id == agent->node_id) {
         agent->epoch = agent->status.epoch;
         engine_set_epoch(agent->engine, agent->epoch);

@@ -141,6 +141,7 @@ void agent_view_peer(void *user, uint64_t node_id, struct rpc_peer *ret_peer)
     for (uint32_t i = 0; agent->has_status && i < agent->status.n_peers; i++) {
         if (agent->status.peers[i].node_id == node_id) {
             ret_peer->raft_age_ns = age_of(agent->status.peers[i].last_contact_ns);
+            ret_peer->is_restored = agent->status.peers[i].state == STORE_PEER_RESTORED;
         }
     }
 }

@@ -144,6 +144,10 @@ static char *member_remarks(const Jury__V1__MemberStatus *member, char text[REND
     if (member->catalog_differs) {
         used = (size_t)snprintf(text, RENDER_TEXT_BYTES, "catalog differs");
     }
+    if (member->is_restored) {
+        used += (size_t)snprintf(text + used, RENDER_TEXT_BYTES - used, "%sold data directory",
+                                 used == 0 ? "" : ", ");
+    }
     if (!member->counts) {
         used += (size_t)snprintf(text + used, RENDER_TEXT_BYTES - used, "%snot counted yet",
                                  used == 0 ? "" : ", ");
@@ -306,9 +310,10 @@ void render_peers(struct ctl *ctl, const Jury__V1__GetStatusResponse *status)
 static void put_peers(struct ctl *ctl, const Jury__V1__DescribeNodeResponse *node)
 {
     static const struct render_column columns[] = {
-        {"PEER", false},    {"ENDPOINT", false}, {"HEARD", true}, {"HELLO", true},
-        {"RECEIVED", true}, {"DROPPED", true},   {"STALE", true}, {"REFUSED", true}};
-    struct render_table *table = render_table_new(columns, 8);
+        {"PEER", false}, {"ENDPOINT", false}, {"HEARD", true},
+        {"HELLO", true}, {"RECEIVED", true},  {"DROPPED", true},
+        {"STALE", true}, {"REFUSED", true},   {"REMARKS", false}};
+    struct render_table *table = render_table_new(columns, 9);
     char text[RENDER_TEXT_BYTES];
 
     if (node->n_peers > 0) {
@@ -326,6 +331,7 @@ static void put_peers(struct ctl *ctl, const Jury__V1__DescribeNodeResponse *nod
         render_cell(table, "%" PRIu64, peer->n_dropped);
         render_cell(table, "%" PRIu64, peer->n_stale);
         render_cell(table, "%" PRIu64, peer->n_refused);
+        render_cell(table, "%s", peer->is_restored ? "old data directory" : "");
     }
     render_table_print(ctl, table);
 }

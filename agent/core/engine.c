@@ -74,7 +74,7 @@ void engine_free(struct engine *engine)
 
 void engine_set_epoch(struct engine *engine, uint64_t epoch)
 {
-    assert(engine->config.epoch == 0 && epoch != 0);
+    assert(epoch > engine->config.epoch);
     engine->config.epoch = epoch;
 }
 

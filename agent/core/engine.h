@@ -37,8 +37,9 @@ struct engine_config {
 struct engine *engine_new(const struct engine_config *config, uint64_t now_ns);
 void engine_free(struct engine *engine);
 
-/* The start's number became known after all, when config.epoch was 0: votes go out from the next
- * vector on. epoch: not 0; only once. */
+/* The start's number became known after all, when config.epoch was 0, or was raised above one that
+ * the peers do not take any more: votes go out under it from the next vector on. epoch: above the
+ * one before. */
 void engine_set_epoch(struct engine *engine, uint64_t epoch);
 
 /* --- events --- */

@@ -167,6 +167,7 @@ static size_t peers_new(const struct view *view, Jury__V1__PeerStatus ***ret_pee
         message->n_dropped = mesh.n_dropped;
         message->n_stale = peers[i].n_stale;
         message->n_refused = peers[i].n_refused;
+        message->is_restored = mesh.is_restored;
         messages[n++] = message;
     }
     return n;

@@ -62,6 +62,14 @@ static void add_member_problems(const struct view *view, Jury__V1__GetStatusResp
                                           "node %" PRIu64 " was last heard %" PRId64 " s ago",
                                           member->node->node_id, member->age->seconds));
         }
+        if (member->is_restored) {
+            add_problem(view, response,
+                        wire_format(view->arena,
+                                    "the data directory of node %" PRIu64 " was restored from an "
+                                    "older copy: it takes no part in Raft; remove the node and let "
+                                    "it join with an empty directory under a new id",
+                                    member->node->node_id));
+        }
         if (member->catalog_differs) {
             add_problem(view, response,
                         wire_format(view->arena,

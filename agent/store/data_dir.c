@@ -185,7 +185,7 @@ static int take_lock(struct data_dir *dir, struct errmsg *err)
     return 0;
 }
 
-static int read_epoch(const struct data_dir *dir, uint64_t *ret_epoch, struct errmsg *err)
+static int read_epoch(const struct data_dir *dir, struct epoch_found *ret_found, struct errmsg *err)
 {
     char path[FILES_PATH_BYTES];
     uint8_t *data = NULL;
@@ -199,7 +199,7 @@ static int read_epoch(const struct data_dir *dir, uint64_t *ret_epoch, struct er
         result = errmsg_set(err, ERR_CORRUPT, "%s: missing or of the wrong size", path);
     }
     if (result == 0) {
-        result = epoch_parse(data, ret_epoch, err);
+        result = epoch_parse(data, ret_found, err);
     }
     free(data);
     return result;
@@ -209,7 +209,7 @@ static int read_epoch(const struct data_dir *dir, uint64_t *ret_epoch, struct er
 static int remove_leftovers(const struct data_dir *dir, struct errmsg *err)
 {
     char path[FILES_PATH_BYTES];
-    uint64_t epoch = 0;
+    struct epoch_found epoch = {0};
     int result = files_path(path, dir->path, "store.new", err);
 
     if (result == 0 && files_exists(path)) {
@@ -219,7 +219,7 @@ static int remove_leftovers(const struct data_dir *dir, struct errmsg *err)
         return result;
     }
     result = read_epoch(dir, &epoch, err);
-    if (result == 0 && epoch == 0) {
+    if (result == 0 && epoch.newest == 0 && !epoch.is_incomplete) {
         result = files_remove_tree(dir->store, err);
         return result == 0 ? files_sync_dir(dir->path, err) : result;
     }
@@ -374,24 +374,57 @@ int data_dir_make(struct data_dir *dir, const struct identity *identity,
     return result;
 }
 
-int data_dir_next_epoch(const struct data_dir *dir, uint64_t *ret_epoch, struct errmsg *err)
+int data_dir_raise_epoch(const struct data_dir *dir, uint64_t above, uint64_t *ret_epoch,
+                         bool *ret_was_damaged, struct errmsg *err)
 {
     char path[FILES_PATH_BYTES];
     uint8_t slot[EPOCH_SLOT_BYTES];
-    uint64_t epoch = 0;
-    int result = read_epoch(dir, &epoch, err);
+    struct epoch_found found = {0};
+    int result = read_epoch(dir, &found, err);
+    uint64_t epoch = epoch_after(&found, above);
 
     if (result == 0) {
         result = files_path(path, dir->store, "epoch", err);
     }
     if (result == 0) {
-        size_t offset = epoch_format_slot(epoch + 1, slot);
+        size_t offset = epoch_format_slot(epoch, slot);
         result = files_overwrite(path, offset, slot, sizeof slot, err);
     }
     if (result == 0) {
-        *ret_epoch = epoch + 1;
+        *ret_epoch = epoch;
+        *ret_was_damaged = found.is_incomplete;
     }
     return result;
+}
+
+int data_dir_mark_restored(const struct data_dir *dir, const char *reason, struct errmsg *err)
+{
+    char path[FILES_PATH_BYTES];
+    int result = files_path(path, dir->store, "restored", err);
+
+    if (result == 0 && !files_exists(path)) {
+        result = files_create(path, reason, strlen(reason), err);
+    }
+    return result != 0 ? result : files_sync_dir(dir->store, err);
+}
+
+int data_dir_read_restored(const struct data_dir *dir, struct errmsg *ret_reason)
+{
+    char path[FILES_PATH_BYTES];
+    uint8_t *data = NULL;
+    size_t n_bytes = 0;
+    int result = files_path(path, dir->store, "restored", NULL);
+
+    if (result != 0 || !files_exists(path)) {
+        return ERR_NOTFOUND;
+    }
+    /* A file that a kill left empty, or that cannot be read, still says that it is there. */
+    if (files_read(path, ERRMSG_BYTES, &data, &n_bytes, NULL) != 0) {
+        n_bytes = 0;
+    }
+    errmsg_set(ret_reason, 0, "%.*s", (int)n_bytes, n_bytes > 0 ? (const char *)data : "");
+    free(data);
+    return 0;
 }
 
 int data_dir_read_init(const struct data_dir *dir, uint8_t **ret_command, size_t *ret_n_bytes,

@@ -8,6 +8,7 @@
  *     members       the newest list of members, a hint: whom to dial before anything is committed
  *     init          the first command; only on the node that was asked to make the cluster, until
  *                   more than half of the first members hold it
+ *     restored      only if peers knew more of this directory than it does: why (store_restored.c)
  *     raft/         raft_uv's own
  *     complete      marker, written last
  *
@@ -75,8 +76,16 @@ struct data_dir_first {
 int data_dir_make(struct data_dir *dir, const struct identity *identity,
                   const struct data_dir_first *first, struct errmsg *err);
 
-/* Raise the start counter and make it durable. */
-int data_dir_next_epoch(const struct data_dir *dir, uint64_t *ret_epoch, struct errmsg *err);
+/* Raise the start counter above itself and above `above`, and make it durable. ret_was_damaged: a
+ * slot of its file was not whole, and what it may have held was skipped. */
+int data_dir_raise_epoch(const struct data_dir *dir, uint64_t above, uint64_t *ret_epoch,
+                         bool *ret_was_damaged, struct errmsg *err);
+
+/* The `restored` file: once it is there, Raft never opens this directory again (store_restored.c).
+ * Marking: durable when it returns 0; again is fine. Reading: ERR_NOTFOUND; ret_reason: the
+ * sentence that it was marked with. */
+int data_dir_mark_restored(const struct data_dir *dir, const char *reason, struct errmsg *err);
+int data_dir_read_restored(const struct data_dir *dir, struct errmsg *ret_reason);
 
 /* The `init` file: ERR_NOTFOUND when the cluster is made, or was made by another node. ret_command:
  * given, free(). */

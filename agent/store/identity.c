@@ -9,6 +9,7 @@
 
 #include "common/base/bytes.h"
 #include "common/base/hash.h"
+#include "common/base/plant.h"
 #include "common/base/str.h"
 
 #define IDENTITY_MAJOR 1
@@ -173,29 +174,57 @@ void epoch_format_new(uint8_t file[EPOCH_FILE_BYTES])
     epoch_format_slot(0, file);
 }
 
-int epoch_parse(const uint8_t file[EPOCH_FILE_BYTES], uint64_t *ret_epoch, struct errmsg *err)
+static bool read_slot(const uint8_t slot[EPOCH_SLOT_BYTES], size_t index, uint64_t *ret_epoch)
 {
-    bool is_found = false;
-    uint64_t newest = 0;
+    struct bytes_reader reader;
+
+    bytes_reader_init(&reader, slot, EPOCH_SLOT_BYTES);
+    uint32_t magic = bytes_read_u32(&reader);
+    uint32_t version = bytes_read_u32(&reader);
+    *ret_epoch = bytes_read_u64(&reader);
+    uint32_t crc = bytes_read_u32(&reader);
+    return magic == EPOCH_MAGIC && version == EPOCH_VERSION && *ret_epoch % 2 == index &&
+           crc == hash_crc32c(0, slot, 16);
+}
+
+static bool is_blank(const uint8_t slot[EPOCH_SLOT_BYTES])
+{
+    static const uint8_t blank[EPOCH_SLOT_BYTES];
+
+    return memcmp(slot, blank, sizeof blank) == 0;
+}
+
+int epoch_parse(const uint8_t file[EPOCH_FILE_BYTES], struct epoch_found *ret_found,
+                struct errmsg *err)
+{
+    uint64_t epochs[2];
+    bool are_whole[2];
 
     for (size_t i = 0; i < 2; i++) {
-        const uint8_t *slot = file + i * EPOCH_SLOT_BYTES;
-        struct bytes_reader reader;
-
-        bytes_reader_init(&reader, slot, EPOCH_SLOT_BYTES);
-        uint32_t magic = bytes_read_u32(&reader);
-        uint32_t version = bytes_read_u32(&reader);
-        uint64_t epoch = bytes_read_u64(&reader);
-        uint32_t crc = bytes_read_u32(&reader);
-        if (magic == EPOCH_MAGIC && version == EPOCH_VERSION && epoch % 2 == i &&
-            crc == hash_crc32c(0, slot, 16)) {
-            newest = !is_found || epoch > newest ? epoch : newest;
-            is_found = true;
-        }
+        are_whole[i] = read_slot(file + i * EPOCH_SLOT_BYTES, i, &epochs[i]);
     }
-    if (!is_found) {
+    if (!are_whole[0] && !are_whole[1]) {
         return errmsg_set(err, ERR_CORRUPT, "epoch file: no slot of it is whole");
     }
-    *ret_epoch = newest;
+    size_t newest = !are_whole[0] || (are_whole[1] && epochs[1] > epochs[0]) ? 1 : 0;
+    size_t other = 1 - newest;
+    /* Only the file of a directory that never spoke has a slot that was never written. */
+    bool is_fresh = epochs[newest] == 0 && is_blank(file + other * EPOCH_SLOT_BYTES);
+    *ret_found = (struct epoch_found){.newest = epochs[newest],
+                                      .is_incomplete = !are_whole[other] && !is_fresh};
     return 0;
+}
+
+uint64_t epoch_after(const struct epoch_found *found, uint64_t above)
+{
+    uint64_t epoch = found->newest + 1;
+
+    /* The slot that is lost may have held newest + 1, in use or just being written. */
+    if (found->is_incomplete && !plant_is("epoch-slot-lost")) {
+        epoch += 2;
+    }
+    if (epoch <= above) {
+        epoch = above + 1;
+    }
+    return epoch % 2 == found->newest % 2 ? epoch + 1 : epoch;
 }

@@ -47,8 +47,17 @@ bool raft_address_parse(const char *text, uint64_t *ret_node_id, uint64_t *ret_i
 
 /* A file with the counter at 0: the directory has never spoken. */
 void epoch_format_new(uint8_t file[EPOCH_FILE_BYTES]);
-/* The newest whole slot. Errors: ERR_CORRUPT (no slot is whole). */
-int epoch_parse(const uint8_t file[EPOCH_FILE_BYTES], uint64_t *ret_epoch, struct errmsg *err);
+struct epoch_found {
+    uint64_t newest;    /* of the whole slots */
+    bool is_incomplete; /* the other slot is neither whole nor blank: newest + 1 may have been used
+                         */
+};
+/* Errors: ERR_CORRUPT (no slot is whole). */
+int epoch_parse(const uint8_t file[EPOCH_FILE_BYTES], struct epoch_found *ret_found,
+                struct errmsg *err);
+/* The epoch to go on with: above all that may have been used and above `above`, and in the slot
+ * that does not hold the newest. */
+uint64_t epoch_after(const struct epoch_found *found, uint64_t above);
 /* The slot to write for `epoch` and where it goes in the file. Returns the offset in bytes. */
 size_t epoch_format_slot(uint64_t epoch, uint8_t slot[EPOCH_SLOT_BYTES]);
 

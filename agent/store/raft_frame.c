@@ -267,8 +267,16 @@ static enum frame_outcome decode_hello(struct bytes_reader *reader, struct frame
     hello->members_revision = bytes_read_u64(reader);
     hello->bound_incarnation = bytes_read_u64(reader);
     hello->standing = bytes_read_u8(reader);
+    uint8_t is_restored = bytes_read_u8(reader);
+    hello->is_restored = is_restored == 1;
+    hello->seen_epoch = bytes_read_u64(reader);
+    hello->seen_sequence = bytes_read_u64(reader);
+    hello->seen_term = bytes_read_u64(reader);
+    hello->held_index = bytes_read_u64(reader);
     decode_endpoints(reader, hello->endpoints, &hello->n_endpoints);
-    return reader->failed || hello->standing > FRAME_STANDING_REMOVED ? FRAME_MALFORMED : FRAME_OK;
+    return reader->failed || hello->standing > FRAME_STANDING_REMOVED || is_restored > 1
+               ? FRAME_MALFORMED
+               : FRAME_OK;
 }
 
 static void decode_member(struct bytes_reader *reader, struct member_node *node)

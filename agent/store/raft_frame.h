@@ -88,6 +88,12 @@ struct frame_hello {
     uint64_t members_revision;  /* revision of the newest membership list the sender knows */
     uint64_t bound_incarnation; /* what the sender's Raft has bound to the receiver's id; 0 none */
     uint8_t standing;           /* enum frame_standing: of the receiver, for the sender */
+    bool is_restored;           /* the sender's directory was restored from an older copy */
+    /* The most that the sender knows of the receiver's directory; 0 = nothing. */
+    uint64_t seen_epoch; /* newest message, with seen_sequence */
+    uint64_t seen_sequence;
+    uint64_t seen_term;  /* highest term that it spoke in */
+    uint64_t held_index; /* the leader's: committed, and acknowledged by the receiver */
     struct node_endpoint endpoints[LIMIT_ENDPOINTS_PER_NODE]; /* of the sender */
     uint32_t n_endpoints;
 };

@@ -136,6 +136,11 @@ static void encode_hello(struct bytes_writer *writer, const struct frame_hello *
     bytes_write_u64(writer, hello->members_revision);
     bytes_write_u64(writer, hello->bound_incarnation);
     bytes_write_u8(writer, hello->standing);
+    bytes_write_u8(writer, hello->is_restored ? 1 : 0);
+    bytes_write_u64(writer, hello->seen_epoch);
+    bytes_write_u64(writer, hello->seen_sequence);
+    bytes_write_u64(writer, hello->seen_term);
+    bytes_write_u64(writer, hello->held_index);
     encode_endpoints(writer, hello->endpoints, hello->n_endpoints);
 }
 

@@ -197,7 +197,8 @@ enum store_peer_state {
     STORE_PEER_OK,
     STORE_PEER_WIPED,         /* answers under its old id with an empty or new directory: refused */
     STORE_PEER_OTHER_CLUSTER, /* its directory is of another cluster: refused */
-    STORE_PEER_UNRESOLVED     /* its host name has no address */
+    STORE_PEER_UNRESOLVED,    /* its host name has no address */
+    STORE_PEER_RESTORED       /* its directory is an older copy of the one that spoke before */
 };
 
 struct store_peer_status {
@@ -226,6 +227,7 @@ struct store_peer_status {
     X(snapshot_repeats, "repeated InstallSnapshot not sent")                                 \
     X(proposals, "commands given to Raft")                                                   \
     X(barriers, "barriers given to Raft")                                                    \
+    X(old_epochs, "hellos of a start of the peer before its newest: a restored directory")   \
     X(states_differ, "hellos with another state hash at the same revision (R-RAFT-6)")       \
     X(snapshots, "snapshots taken")                                                          \
     X(elections_won, "times this node became leader")

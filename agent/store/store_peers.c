@@ -76,6 +76,9 @@ static void log_refusal(struct store *store, struct store_peer *peer, const char
 /* The order of what a peer sends; a snapshot's parts carry their own. */
 static bool is_in_order(struct store_peer *peer, const struct frame_head *head)
 {
+    if (head->epoch < peer->seen.epoch && !plant_is("restored-unseen")) {
+        return false;
+    }
     if (head->kind == FRAME_SNAPSHOT_PART) {
         return head->epoch >= peer->order.epoch;
     }
@@ -128,6 +131,9 @@ static uint8_t judge_peer(struct store *store, const struct store_peer *peer)
     }
     if (bound != 0 && peer->incarnation != bound) {
         return STORE_PEER_WIPED;
+    }
+    if (peer->is_restored) {
+        return STORE_PEER_RESTORED;
     }
     return is_empty ? STORE_PEER_WAITING : STORE_PEER_OK;
 }
@@ -199,7 +205,11 @@ static void on_hello(struct store *store, struct store_peer *peer, const struct 
     if (hello->members_revision > peer->members_revision || is_first) {
         peer->members_revision = hello->members_revision;
     }
+    store_judge_age(store, peer, frame);
     peer->state = judge_peer(store, peer);
+    if (peer->state == STORE_PEER_OK || peer->state == STORE_PEER_RESTORED) {
+        store_note_seen(peer, frame);
+    }
     compare_states(store, peer, hello);
     if (peer->state == STORE_PEER_WIPED) {
         log_refusal(store, peer, "its directory is not the member's: remove it and join anew");
@@ -225,8 +235,10 @@ static void on_hello(struct store *store, struct store_peer *peer, const struct 
         }
     } else {
         hear_standing(store, frame);
+        store_hear_seen(store, frame);
     }
-    if (is_first) {
+    /* One that starts from an older directory is told before it can stand for election. */
+    if (is_first || head->epoch < peer->seen.epoch) {
         store_send_hello(store, peer->node_id);
     }
 }
@@ -267,6 +279,7 @@ static void on_decoded(struct store *store, struct frame *frame)
     if (may_reach_raft(store, peer, &frame->head)) {
         peer->incarnation = frame->head.from_incarnation;
         peer->last_heard_ns = store->now_ns;
+        store_note_seen(peer, frame);
         store_on_raft_frame(store, peer, frame);
         frame->head.kind = FRAME_NONE; /* raft has taken what it owned */
     }

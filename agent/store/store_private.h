@@ -9,6 +9,7 @@
  *   store_deliver.c   what goes on to raft
  *   store_send.c      frames out
  *   store_members.c   membership follows the state
+ *   store_restored.c  directories that are older than what is known of them
  *   store_status.c    what is told to the owner
  */
 #ifndef JURY_STORE_STORE_PRIVATE_H
@@ -90,6 +91,9 @@ struct store_peer {
     uint64_t admit_ns;      /* no further ADMIT to it before */
     uint64_t farewell_ns;   /* removed: dropped at this time; 0 = a member */
     struct guard_order order;
+    struct guard_order seen; /* newest message of any kind of the member's directory */
+    uint64_t seen_term;      /* highest term that the directory spoke in */
+    bool is_restored;        /* by its word, or it speaks with an older epoch than `seen` */
     struct snapshot_out out;
     struct snapshot_in in;
     struct log_limit refusal_log;
@@ -140,7 +144,8 @@ struct store {
     bool has_identity;
     uint64_t epoch;
     uint64_t sequence;
-    uint8_t state; /* enum store_state */
+    bool is_restored; /* raft is closed for good */
+    uint8_t state;    /* enum store_state */
     int err;
     struct errmsg message;
     uint64_t retry_ms;
@@ -296,6 +301,20 @@ void store_send_admit(struct store *store, uint64_t to);
 void store_introduce(struct store *store, const struct frame_admit *admit);
 /* Of the `members` file, when the directory is opened. */
 void store_recall_members(struct store *store);
+
+/* store_restored.c */
+/* Raise the start counter above itself and `above`; says so if its file was damaged. */
+int store_raise_epoch(struct store *store, uint64_t above, struct errmsg *err);
+/* A frame of the member's own directory, for what is known of it. */
+void store_note_seen(struct store_peer *peer, const struct frame *frame);
+/* A hello of the peer: is its directory an older one? Before store_note_seen. */
+void store_judge_age(struct store *store, struct store_peer *peer, const struct frame *frame);
+/* What goes into a hello to the peer about its directory. */
+void store_tell_seen(struct store *store, const struct store_peer *peer, struct frame_hello *hello);
+/* What a member knows of this directory: if more than it holds itself, raft is closed for good. */
+void store_hear_seen(struct store *store, const struct frame *frame);
+/* The directory was marked at an earlier start: true, and raft must not be opened. */
+bool store_is_marked_restored(struct store *store);
 
 /* store_status.c */
 void store_publish_status(struct store *store);

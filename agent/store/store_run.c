@@ -92,8 +92,12 @@ static int load_init(struct store *store, struct errmsg *err)
 void store_open(struct store *store)
 {
     struct errmsg err = {{0}};
-    int result = store->epoch != 0 ? 0 : data_dir_next_epoch(&store->dir, &store->epoch, &err);
+    int result = store->epoch != 0 ? 0 : store_raise_epoch(store, 0, &err);
 
+    if (result == 0 && store_is_marked_restored(store)) {
+        store_recall_members(store);
+        return;
+    }
     if (result == 0) {
         result = load_init(store, &err);
     }

@@ -126,7 +126,9 @@ void store_send_hello(struct store *store, uint64_t to)
         store->introduced_revision > hello->revision ? store->introduced_revision : hello->revision;
     hello->bound_incarnation = store_bound_incarnation(store, to);
     hello->standing = standing_of(store, peer, to);
+    hello->is_restored = store->is_restored;
     if (peer != NULL) {
+        store_tell_seen(store, peer, hello);
         peer->last_hello_ns = store->now_ns;
     }
     if (self != NULL) {

@@ -87,6 +87,7 @@ static void made_once_and_found_again(void **state)
     struct place *place = *state;
     struct identity identity = {0};
     uint64_t epoch = 0;
+    bool was_damaged = true;
     uint8_t *command = NULL;
     size_t n_bytes = 0;
     struct errmsg err;
@@ -96,7 +97,7 @@ static void made_once_and_found_again(void **state)
     assert_int_equal(open_it(place, &identity), DATA_DIR_READY);
     assert_memory_equal(&identity, &place->identity, sizeof identity);
     for (uint64_t i = 1; i <= 3; i++) {
-        assert_int_equal(data_dir_next_epoch(&place->dir, &epoch, &err), 0);
+        assert_int_equal(data_dir_raise_epoch(&place->dir, 0, &epoch, &was_damaged, &err), 0);
         assert_int_equal(epoch, i);
     }
     assert_int_equal(data_dir_read_init(&place->dir, &command, &n_bytes, &err), 0);
@@ -128,6 +129,7 @@ static void unmarked_directory_goes_only_if_it_never_spoke(void **state)
     struct identity identity;
     struct errmsg err;
     uint64_t epoch;
+    bool was_damaged;
 
     open_it(place, &identity);
     assert_int_equal(make_it(place), 0);
@@ -140,7 +142,7 @@ static void unmarked_directory_goes_only_if_it_never_spoke(void **state)
     assert_false(files_exists(fresh));
 
     assert_int_equal(make_it(place), 0);
-    assert_int_equal(data_dir_next_epoch(&place->dir, &epoch, &err), 0);
+    assert_int_equal(data_dir_raise_epoch(&place->dir, 0, &epoch, &was_damaged, &err), 0);
     assert_int_equal(unlink(marker), 0);
     assert_int_equal(data_dir_open(&place->dir, &place->owner, &found, &identity, &err),
                      ERR_CORRUPT);

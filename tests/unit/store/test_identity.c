@@ -1,3 +1,5 @@
+/* Identity, Raft addresses and the epoch file.
+ * ctest labels: twin */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +9,7 @@
 #include <string.h>
 
 #include "agent/store/identity.h"
+#include "common/base/plant.h"
 
 static struct identity sample(void)
 {
@@ -83,26 +86,76 @@ static void raft_address_holds_id_and_incarnation(void **state)
 static void epoch_survives_a_torn_write_of_the_next_one(void **state)
 {
     uint8_t file[EPOCH_FILE_BYTES], slot[EPOCH_SLOT_BYTES];
-    uint64_t epoch = 99;
+    struct epoch_found found = {.newest = 99};
     struct errmsg err;
 
     (void)state;
     epoch_format_new(file);
-    assert_int_equal(epoch_parse(file, &epoch, &err), 0);
-    assert_int_equal(epoch, 0);
+    assert_int_equal(epoch_parse(file, &found, &err), 0);
+    assert_int_equal(found.newest, 0);
+    assert_int_equal(epoch_after(&found, 0), 1);
     for (uint64_t next = 1; next <= 5; next++) {
         size_t offset = epoch_format_slot(next, slot);
 
         memset(file + offset, 0xee, EPOCH_SLOT_BYTES / 2); /* the power went in the middle of it */
-        assert_int_equal(epoch_parse(file, &epoch, &err), 0);
-        assert_int_equal(epoch, next - 1);
+        assert_int_equal(epoch_parse(file, &found, &err), 0);
+        assert_int_equal(found.newest, next - 1);
         memcpy(file + offset, slot, sizeof slot);
-        assert_int_equal(epoch_parse(file, &epoch, &err), 0);
-        assert_int_equal(epoch, next);
+        assert_int_equal(epoch_parse(file, &found, &err), 0);
+        assert_int_equal(found.newest, next);
+        assert_int_equal(epoch_after(&found, 0), next + 1);
     }
     memset(file, 0xee, sizeof file);
-    assert_int_equal(epoch_parse(file, &epoch, &err), ERR_CORRUPT);
+    assert_int_equal(epoch_parse(file, &found, &err), ERR_CORRUPT);
 }
+
+/* A flipped bit in the newest slot made the next start use its epoch again:
+ * peers dropped all its messages as old, and nobody said why. */
+static void epoch_whose_newest_slot_was_damaged_is_never_used_again(void **state)
+{
+    uint8_t file[EPOCH_FILE_BYTES];
+    struct epoch_found found;
+    struct errmsg err;
+
+    (void)state;
+    for (uint64_t newest = 1; newest <= 6; newest++) {
+        epoch_format_new(file);
+        for (uint64_t epoch = newest - 1; epoch <= newest; epoch++) {
+            size_t offset = epoch % 2 * EPOCH_SLOT_BYTES;
+
+            assert_int_equal(epoch_format_slot(epoch, file + offset), offset);
+        }
+        file[newest % 2 * EPOCH_SLOT_BYTES + 9] ^= 4;
+        assert_int_equal(epoch_parse(file, &found, &err), 0);
+        assert_true(found.is_incomplete);
+        uint64_t next = epoch_after(&found, 0);
+        assert_true(next > newest);
+        /* The slot that is whole stays until the new one is. */
+        assert_int_equal(next % 2, newest % 2);
+        /* The older slot damaged: the newest is known, and is kept as well. */
+        file[newest % 2 * EPOCH_SLOT_BYTES + 9] ^= 4;
+        file[(newest + 1) % 2 * EPOCH_SLOT_BYTES + 9] ^= 4;
+        assert_int_equal(epoch_parse(file, &found, &err), 0);
+        assert_int_equal(found.newest, newest);
+        assert_true(epoch_after(&found, 0) > newest);
+    }
+    found = (struct epoch_found){.newest = 5};
+    assert_int_equal(epoch_after(&found, 7), 8);
+    assert_int_equal(epoch_after(&found, 8), 10);
+}
+
+#ifdef JURY_PLANTS
+static void twin_an_epoch_that_follows_the_older_slot_is_caught(void **state)
+{
+    const struct epoch_found found = {.newest = 5, .is_incomplete = true};
+
+    (void)state;
+    assert_true(epoch_after(&found, 0) > 6);
+    plant_set("epoch-slot-lost");
+    assert_int_equal(epoch_after(&found, 0), 6);
+    plant_set(NULL);
+}
+#endif
 
 int main(void)
 {
@@ -112,6 +165,10 @@ int main(void)
         cmocka_unit_test(identity_of_a_later_version_is_named),
         cmocka_unit_test(raft_address_holds_id_and_incarnation),
         cmocka_unit_test(epoch_survives_a_torn_write_of_the_next_one),
+        cmocka_unit_test(epoch_whose_newest_slot_was_damaged_is_never_used_again),
+#ifdef JURY_PLANTS
+        cmocka_unit_test(twin_an_epoch_that_follows_the_older_slot_is_caught),
+#endif
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

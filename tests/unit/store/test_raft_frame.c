@@ -254,12 +254,22 @@ static void hello_and_admission_arrive_as_sent(void **state)
                                          .members_revision = 7,
                                          .bound_incarnation = 9,
                                          .standing = FRAME_STANDING_MEMBER,
+                                         .is_restored = true,
+                                         .seen_epoch = 10,
+                                         .seen_sequence = 11,
+                                         .seen_term = 12,
+                                         .held_index = 13,
                                          .n_endpoints = 1};
     snprintf(frame.u.hello.endpoints[0].host, HOST_BYTES, "lb1.example");
     frame.u.hello.endpoints[0].raft_port = 7401;
     assert_int_equal(turn(&frame, &again), FRAME_OK);
     assert_string_equal(again.u.hello.endpoints[0].host, "lb1.example");
     assert_int_equal(again.u.hello.bound_incarnation, 9);
+    assert_true(again.u.hello.is_restored);
+    assert_int_equal(again.u.hello.seen_epoch, 10);
+    assert_int_equal(again.u.hello.seen_sequence, 11);
+    assert_int_equal(again.u.hello.seen_term, 12);
+    assert_int_equal(again.u.hello.held_index, 13);
     frame.u.hello.standing = 3;
     assert_int_equal(turn(&frame, &again), FRAME_MALFORMED);
 
