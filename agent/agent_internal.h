@@ -65,6 +65,7 @@ struct agent_layout {
     uv_timer_t timer; /* when the next may begin */
     bool is_busy;
     bool is_blocked;         /* less than TABLE_LAYOUT_INTERVAL_MS since the last */
+    bool is_late;            /* the newest could not be published */
     struct catalog *waiting; /* reference; NULL = none */
     struct catalog *catalog; /* being built; reference */
     struct fwd_layout last;  /* published; read by the pool meanwhile */
@@ -137,6 +138,7 @@ struct agent_doubt {
     X(layouts, "table layouts published")                                        \
     X(layouts_failed, "table layouts that could not be built or written")        \
     X(table_writes_failed, "table words that could not be written at once")      \
+    X(tables_made_anew, "times that removed table files were made anew")         \
     X(lkg_written, "last-known-good files written")                              \
     X(lkg_failed, "last-known-good files that could not be written")             \
     X(purges_proposed, "removed backends that this leader proposed to purge")
@@ -202,7 +204,8 @@ struct agent {
     struct zap_table *zap_table; /* reference */
 
     /* health; from agent_form on */
-    bool table_is_gone; /* its files were removed */
+    bool table_is_gone;        /* its files were removed */
+    struct errmsg table_error; /* the last; means something while the table has a problem */
     bool is_formed;
     struct cluster_id cluster_id;
     uint64_t node_id;
@@ -269,8 +272,10 @@ int agent_table_open(struct agent *agent, struct errmsg *err);
 void agent_table_write(struct agent *agent, const struct row_word rows[], size_t n_rows,
                        uint64_t revision);
 void agent_layout_due(struct agent *agent, struct catalog *catalog);
-/* Heartbeat, status files, drain rows. */
+/* Heartbeat, status files, drain rows; makes the table anew if its files were removed. */
 void agent_table_tick(struct agent *agent);
+/* True: the table is not there, not in its place or not up to date; why, in a sentence. */
+bool agent_table_problem(const struct agent *agent, struct errmsg *ret_problem);
 void agent_table_close(struct agent *agent);
 
 /* --- agent_lkg.c --- */

@@ -75,6 +75,7 @@ void agent_table_write(struct agent *agent, const struct row_word rows[], size_t
         agent->counts.table_writes_failed++;
         if (agent->n_late_rows == 0) {
             log_event(LOG_LEVEL_ERROR, "table_write_failed", "text=\"%s\"", err.text);
+            agent->table_error = err;
         }
         keep_late(agent, rows, n_rows);
     }
@@ -123,6 +124,8 @@ static void layout_failed(struct agent *agent)
     struct agent_layout *layout = &agent->layout;
 
     agent->counts.layouts_failed++;
+    layout->is_late = true;
+    agent->table_error = layout->err;
     log_event(LOG_LEVEL_ERROR, "layout_failed", "revision=%llu error=\"%s\" text=\"%s\"",
               (unsigned long long)catalog_revision(layout->catalog), err_text(layout->rc),
               layout->err.text);
@@ -148,6 +151,7 @@ static void layout_built(struct agent *agent)
     fwd_layout_close(&layout->last);
     layout->last = layout->built;
     layout->built = (struct fwd_layout){.bytes = NULL};
+    layout->is_late = false;
     agent->counts.layouts++;
     log_event(LOG_LEVEL_DEBUG, "layout_published", "revision=%llu bytes=%zu generation=%llu",
               (unsigned long long)revision, layout->last.n_bytes,
@@ -285,17 +289,61 @@ static void look_for_cuts(const struct agent *agent)
     }
 }
 
-/* Whoever cleans the run directory under a running agent should hear of it. */
+/* The next publish makes all files anew; a layout that waits or is being built is one. */
+static void make_files_anew(struct agent *agent)
+{
+    struct catalog *catalog = engine_catalog(agent->engine);
+    struct errmsg err = {""};
+
+    if (agent->layout.is_busy || agent->layout.is_blocked || catalog == NULL) {
+        return;
+    }
+    if (table_writer_reopen(agent->table, &err) != 0) {
+        if (strcmp(err.text, agent->table_error.text) != 0) {
+            log_event(LOG_LEVEL_ERROR, "table_files_gone", "text=\"%s\"", err.text);
+        }
+        agent->table_error = err;
+        return;
+    }
+    agent_layout_due(agent, agent->layout.waiting != NULL ? agent->layout.waiting : catalog);
+}
+
+/* Whoever cleans the run directory under a running agent should hear of it, and find the table
+ * again. */
 static void look_at_files(struct agent *agent)
 {
     bool is_gone = !table_writer_is_in_place(agent->table);
 
     if (is_gone != agent->table_is_gone) {
         agent->table_is_gone = is_gone;
+        agent->counts.tables_made_anew += !is_gone;
         log_event(is_gone ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO,
-                  is_gone ? "table_files_gone" : "table_files_back", "dir=%s advice=%s",
-                  agent->table_dir, is_gone ? "\"restart jury-agent\"" : "none");
+                  is_gone ? "table_files_gone" : "table_files_back", "dir=%s generation=%llu",
+                  agent->table_dir, (unsigned long long)table_writer_generation(agent->table));
     }
+    if (is_gone) {
+        make_files_anew(agent);
+    }
+}
+
+bool agent_table_problem(const struct agent *agent, struct errmsg *ret_problem)
+{
+    const char *why = agent->table_error.text;
+    const char *before = why[0] != '\0' ? ": " : "";
+
+    if (agent->table == NULL || !table_writer_is_published(agent->table)) {
+        errmsg_set(ret_problem, 0, "no forwarding table is published%s%s", before, why);
+    } else if (agent->n_late_rows > 0 || agent->layout.is_late) {
+        errmsg_set(ret_problem, 0, "the forwarding table is out of date%s%s", before, why);
+    } else if (agent->table_is_gone) {
+        errmsg_set(ret_problem, 0,
+                   "files of the forwarding table were removed from %s: a data plane that starts "
+                   "now finds none until they are made anew%s%s",
+                   agent->table_dir, before, why);
+    } else {
+        return false;
+    }
+    return true;
 }
 
 void agent_table_tick(struct agent *agent)

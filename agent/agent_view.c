@@ -123,6 +123,9 @@ void agent_view_node(void *user, struct rpc_node *ret_node)
     if (agent->table != NULL) {
         ret_node->published_generation = table_writer_generation(agent->table);
     }
+    if (agent->engine != NULL && engine_catalog(agent->engine) != NULL) {
+        agent_table_problem(agent, &ret_node->table_problem);
+    }
 }
 
 void agent_view_peer(void *user, uint64_t node_id, struct rpc_peer *ret_peer)
@@ -229,18 +232,7 @@ static void check_probes(const struct agent *agent, struct rpc_ready_check *chec
 
 static void check_table(const struct agent *agent, struct rpc_ready_check *check)
 {
-    check->is_ok =
-        agent->table != NULL && table_writer_is_published(agent->table) && agent->n_late_rows == 0;
-    if (!check->is_ok) {
-        errmsg_set(&check->message, 0, "no forwarding table is published, or it is out of date");
-    } else if (agent->table_is_gone) {
-        check->is_ok = false;
-        errmsg_set(
-            &check->message, 0,
-            "files of the forwarding table were removed from %s: a data plane that starts now "
-            "finds none; restart jury-agent to make them anew",
-            agent->table_dir);
-    }
+    check->is_ok = !agent_table_problem(agent, &check->message);
 }
 
 bool agent_view_ready(void *user, size_t index, struct rpc_ready_check *ret_check)

@@ -80,8 +80,12 @@ static void add_member_problems(const struct view *view, Jury__V1__GetStatusResp
     }
 }
 
-static void add_other_problems(const struct view *view, Jury__V1__GetStatusResponse *response)
+static void add_other_problems(const struct view *view, const struct rpc_node *node,
+                               Jury__V1__GetStatusResponse *response)
 {
+    if (node->table_problem.text[0] != '\0') {
+        add_problem(view, response, wire_text(view->arena, node->table_problem.text));
+    }
     if (response->is_last_known_good) {
         add_problem(view, response,
                     wire_text(view->arena,
@@ -193,7 +197,7 @@ int handle_get_status(const struct view *view, const ProtobufCMessage *request,
     response->problems = wire_alloc_array(view->arena, PROBLEMS_MAX, sizeof *response->problems);
     add_store_problems(view, &store, response);
     add_member_problems(view, response);
-    add_other_problems(view, response);
+    add_other_problems(view, &node, response);
     add_doubt(view, response);
     response->health = health_of(&store, response->n_problems);
     *ret_response = &response->base;

@@ -65,6 +65,8 @@ struct rpc_node {
     uint64_t uptime_ns;
     uint32_t n_probes_in_flight;
     uint64_t published_generation;
+    struct errmsg
+        table_problem;       /* why data planes do not get what is decided here; empty = they do */
     bool is_last_known_good; /* the catalog in use is from the file, not from the store */
     const char *probe_engine;
     const char *capabilities; /* comma-separated */

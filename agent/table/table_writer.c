@@ -21,6 +21,7 @@
 #define ROOT_TEMPORARY "root.new"
 #define LOCK_NAME "writer.lock"
 #define ROWS_MIN 1024
+#define DIR_MODE 0750
 
 /* The public numbers are those of core. */
 static_assert((int)JURY_CLASS_NONE == (int)ROW_NONE, "row class");
@@ -414,7 +415,7 @@ int table_layout_store(const char *dir, uint64_t number, const uint8_t *bytes, s
     return result;
 }
 
-/* The first publish: a fresh root, complete before it takes the name. */
+/* A fresh root, complete before it takes the name. */
 static int root_make(struct table_writer *writer, uint64_t layout_number, uint64_t revision,
                      struct errmsg *err)
 {
@@ -437,6 +438,7 @@ static int root_make(struct table_writer *writer, uint64_t layout_number, uint64
         .state = writer->state.number,
         .generation = writer->generation + 1,
         .revision = revision,
+        .heartbeat_ns = writer->root != NULL ? writer->root->heartbeat_ns : 0,
     };
     memcpy(&root->cluster_low, writer->identity.cluster_id.bytes, 8);
     memcpy(&root->cluster_high, writer->identity.cluster_id.bytes + 8, 8);
@@ -461,15 +463,35 @@ static int root_make(struct table_writer *writer, uint64_t layout_number, uint64
     return 0;
 }
 
+/* All files anew. Readers go on with what they have mapped until they see the root's new inode; the
+ * old root is told of the new state file, so that no word is lost on them if the root fails. */
+static int make_anew(struct table_writer *writer, uint64_t number, uint64_t revision,
+                     struct errmsg *err)
+{
+    struct jury_root *before = writer->root;
+    int result = before != NULL ? state_grow(writer, writer->state.n_rows, err) : 0;
+
+    if (result == 0) {
+        result = root_make(writer, number, revision, err);
+    }
+    if (result == 0) {
+        writer->layout_number = number;
+        if (before != NULL) {
+            table_file_unmap(before, sizeof *before);
+        }
+    }
+    return result;
+}
+
 int table_writer_publish(struct table_writer *writer, uint64_t number, uint32_t n_rows,
                          uint64_t revision, struct errmsg *err)
 {
     char name[TABLE_NAME_BYTES];
     int result = n_rows > writer->state.n_rows ? state_grow(writer, n_rows, err) : 0;
 
-    if (result == 0 && writer->root == NULL) {
-        result = root_make(writer, number, revision, err);
-        writer->layout_number = result == 0 ? number : 0;
+    if (result == 0 && (writer->root == NULL ||
+                        (!table_writer_is_in_place(writer) && !plant_is("table-stays-gone")))) {
+        result = make_anew(writer, number, revision, err);
         if (result == 0) {
             return 0;
         }
@@ -499,13 +521,70 @@ void table_writer_heartbeat(struct table_writer *writer, uint64_t boot_ns)
     }
 }
 
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* The path still leads to the folder that is open. */
+static bool dir_is_in_place(const struct table_writer *writer)
+{
+    struct stat ours, there;
+
+    return fstat(writer->dir_fd, &ours) == 0 && stat(writer->dir, &there) == 0 &&
+           is_same_file(&ours, &there);
+}
+
+static int dir_make(const char *dir, struct errmsg *err)
+{
+    if (mkdir(dir, DIR_MODE) != 0) {
+        return errno == EEXIST ? 0
+                               : errmsg_set(err, err_from_errno(errno), "cannot make %s: %s", dir,
+                                            strerror(errno));
+    }
+    /* Not by umask: the group must get in. */
+    return chmod(dir, DIR_MODE) == 0
+               ? 0
+               : errmsg_set(err, err_from_errno(errno), "%s: %s", dir, strerror(errno));
+}
+
+int table_writer_reopen(struct table_writer *writer, struct errmsg *err)
+{
+    struct stat ours, there;
+    int dir_fd = -1, lock_fd = -1;
+    int result = dir_make(writer->dir, err);
+
+    if (result == 0) {
+        result = table_dir_open(writer->dir, &dir_fd, err);
+    }
+    bool is_locked = result == 0 && fstat(writer->lock_fd, &ours) == 0 &&
+                     fstatat(dir_fd, LOCK_NAME, &there, 0) == 0 && is_same_file(&ours, &there);
+    if (result == 0 && !is_locked) {
+        result =
+            table_lock_take(dir_fd, LOCK_NAME, "writing the forwarding table there", &lock_fd, err);
+    }
+    if (result != 0) {
+        if (dir_fd >= 0) {
+            close(dir_fd);
+        }
+        return result;
+    }
+    if (!is_locked) {
+        close(writer->lock_fd);
+        writer->lock_fd = lock_fd;
+    }
+    close(writer->dir_fd);
+    writer->dir_fd = dir_fd;
+    return 0;
+}
+
 bool table_writer_is_in_place(const struct table_writer *writer)
 {
     char name[TABLE_NAME_BYTES];
     struct stat info;
 
     return writer->root == NULL ||
-           (fstatat(writer->dir_fd, TABLE_ROOT_NAME, &info, 0) == 0 &&
+           (dir_is_in_place(writer) && fstatat(writer->dir_fd, TABLE_ROOT_NAME, &info, 0) == 0 &&
             info.st_ino == writer->root_inode &&
             fstatat(writer->dir_fd, table_layout_name(writer->layout_number, name), &info, 0) ==
                 0 &&

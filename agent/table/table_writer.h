@@ -61,7 +61,8 @@ uint64_t table_writer_next_layout(struct table_writer *writer);
 int table_layout_store(const char *dir, uint64_t number, const uint8_t *bytes, size_t n_bytes,
                        struct errmsg *err);
 /* Make a stored layout the current one; the words of its rows were applied before. Unlinks the one
- * before. n_rows: the layout's. Errors as table_writer_apply: the old layout stays
+ * before. If files were removed (table_writer_is_in_place), all are made anew, and the generation
+ * goes on. n_rows: the layout's. Errors as table_writer_apply: the old layout stays
  * current then and the stored file is gone. */
 int table_writer_publish(struct table_writer *writer, uint64_t number, uint32_t n_rows,
                          uint64_t revision, struct errmsg *err);
@@ -78,6 +79,9 @@ bool table_writer_is_in_place(const struct table_writer *writer);
  * when they change; err names it. A new writer is the cure. With table_rescue.h in place the calls
  * above still work meanwhile. */
 bool table_writer_is_cut(const struct table_writer *writer, struct errmsg *err);
+/* Before a publish that is to make the files anew: the folder and the lock in it are made again if
+ * they were removed as well. Errors: ERR_DENIED, ERR_IO, ERR_FULL, ERR_BUSY; nothing changed. */
+int table_writer_reopen(struct table_writer *writer, struct errmsg *err);
 /* 0 before the first publish. */
 uint64_t table_writer_generation(const struct table_writer *writer);
 /* The generation with which the row's word last changed, for the drain barrier; 0 = never written.

@@ -474,7 +474,7 @@ static void every_index_of_a_layout_is_checked(void **state)
         const char *wanted;
     } rows[] = {
         {offsetof(struct jury_layout, magic), 0, "not a layout file"},
-        {offsetof(struct jury_layout, version) + 4, 9, "format version 9.0"},
+        {offsetof(struct jury_layout, version) + 4, 9, "format version 9."},
         {offsetof(struct jury_layout, file_bytes), 100, "bytes long"},
         {offsetof(struct jury_layout, header_bytes), 8, "record size"},
         {offsetof(struct jury_layout, listener_bytes), 0, "record size"},
@@ -567,6 +567,59 @@ static void the_writer_sees_that_its_files_were_removed(void **state)
     }
 }
 
+/* How many of the ways of removing files a reader recovers from, at the next publish. */
+static unsigned n_made_anew(void)
+{
+    static const char *const removals[] = {"rm %s/root", "rm %s/layout.*", "rm %s/state.*",
+                                           "rm -r %s/*", "rm -r %s",       "mv %s %s.away"};
+    unsigned n_good = 0;
+
+    for (size_t i = 0; i < sizeof removals / sizeof removals[0]; i++) {
+        struct setup setup;
+        struct table_snapshot *snapshot = NULL;
+        char command[2 * SCRATCH_BYTES + 64];
+        bool is_current;
+        setup_init(&setup);
+        struct row_word *word = sketch_word(setup.sketch, "api", "10.0.0.2:80");
+        word->row_class = ROW_NONE;
+        CHECK(&setup, sketch_publish(setup.sketch, setup.writer, setup.dir, 1, &setup.err));
+        struct table_snapshot *before = look_new(&setup);
+        uint64_t generation = table_writer_generation(setup.writer);
+
+        snprintf(command, sizeof command, removals[i], setup.dir, setup.dir);
+        assert_int_equal(system(command), 0);
+        CHECK(&setup, table_writer_reopen(setup.writer, &setup.err));
+        CHECK(&setup, sketch_publish(setup.sketch, setup.writer, setup.dir, 1, &setup.err));
+
+        /* One that has the old files mapped, and one that starts now. */
+        struct table_reader *late = table_reader_new(setup.dir);
+        struct table_snapshot *fresh = NULL;
+        if (table_reader_look(setup.reader, true, &snapshot, &setup.err) == TABLE_NEW &&
+            table_reader_look(late, true, &fresh, &setup.err) == TABLE_NEW) {
+            assert_true(table_snapshot_generation(fresh, &is_current) > generation);
+            assert_int_equal(table_snapshot_row(fresh, word->row, word->birth).row_class,
+                             JURY_CLASS_NONE);
+            assert_true(table_writer_is_in_place(setup.writer));
+            n_good++;
+        }
+        table_reader_free(late);
+        table_snapshot_unref(fresh);
+        table_snapshot_unref(snapshot);
+        table_snapshot_unref(before);
+        snprintf(command, sizeof command, "rm -rf %s.away", setup.dir);
+        assert_int_equal(system(command), 0);
+        setup_close(&setup);
+    }
+    return n_good;
+}
+
+/* They stayed away until the agent was started again. */
+static void removed_files_are_made_anew_by_the_next_publish(void **state)
+{
+    (void)state;
+    assert_int_equal(n_made_anew(), 6);
+}
+
 static void a_stuck_sequence_ends_in_the_last_copy_or_in_single_words(void **state)
 {
     (void)state;
@@ -612,6 +665,14 @@ static void a_stuck_sequence_ends_in_the_last_copy_or_in_single_words(void **sta
 }
 
 #ifdef JURY_PLANTS
+static void twin_a_writer_that_goes_on_without_its_files_is_caught(void **state)
+{
+    (void)state;
+    plant_set("table-stays-gone");
+    assert_true(n_made_anew() < 6);
+    plant_set(NULL);
+}
+
 static void twin_a_reader_without_its_checks_takes_what_the_tests_above_refuse(void **state)
 {
     (void)state;
@@ -669,8 +730,10 @@ int main(void)
         cmocka_unit_test(every_index_of_a_layout_is_checked),
         cmocka_unit_test(a_missing_layout_is_absent_and_the_last_table_stays),
         cmocka_unit_test(the_writer_sees_that_its_files_were_removed),
+        cmocka_unit_test(removed_files_are_made_anew_by_the_next_publish),
         cmocka_unit_test(a_stuck_sequence_ends_in_the_last_copy_or_in_single_words),
 #ifdef JURY_PLANTS
+        cmocka_unit_test(twin_a_writer_that_goes_on_without_its_files_is_caught),
         cmocka_unit_test(twin_a_reader_without_its_checks_takes_what_the_tests_above_refuse),
 #endif
     };
