@@ -163,6 +163,17 @@ bool agent_view_data_plane(void *user, size_t index, struct rpc_data_plane *ret_
     ret_plane->adopted_generation = plane->adopted_generation;
     ret_plane->flows = plane->totals.flows;
     str_copy(ret_plane->name, sizeof ret_plane->name, plane->name);
+    ret_plane->n_failures = plane->n_failures;
+    for (uint32_t i = 0; i < plane->n_failures; i++) {
+        const struct jury_status_failure *failure = &plane->failures[i];
+        /* The word is another program's: an unknown number is no reason. */
+        const char *text =
+            failure->errnum <= INT_MAX ? strerrordesc_np((int)failure->errnum) : NULL;
+
+        ret_plane->failures[i] =
+            (struct rpc_listener_failure){.listener_id = failure->listener_id,
+                                          .reason = text != NULL ? text : "it does not say why"};
+    }
     return true;
 }
 

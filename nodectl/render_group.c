@@ -261,14 +261,15 @@ char *render_drain_progress(const Jury__V1__DrainStatus *drain)
 
 void render_listeners(struct ctl *ctl, const Jury__V1__ListListenersResponse *listeners)
 {
-    static const struct render_column columns[] = {{"LISTENER", false}, {"AT", false},
-                                                   {"PROTOCOL", false}, {"GROUP", false},
-                                                   {"IDLE", false},     {"REVISION", true}};
-    struct render_table *table = render_table_new(columns, 6);
+    static const struct render_column columns[] = {
+        {"LISTENER", false}, {"AT", false},      {"PROTOCOL", false}, {"GROUP", false},
+        {"IDLE", false},     {"REVISION", true}, {"REMARKS", false}};
+    struct render_table *table = render_table_new(columns, 7);
     char text[RENDER_TEXT_BYTES];
 
     for (size_t i = 0; i < listeners->n_listeners; i++) {
-        const Jury__V1__Listener *listener = listeners->listeners[i]->listener;
+        const Jury__V1__ListenerStatus *status = listeners->listeners[i];
+        const Jury__V1__Listener *listener = status->listener;
 
         if (listener == NULL) {
             continue;
@@ -281,7 +282,10 @@ void render_listeners(struct ctl *ctl, const Jury__V1__ListListenersResponse *li
         render_cell(table, "%s",
                     listener->idle_timeout == NULL ? "group's"
                                                    : render_duration(listener->idle_timeout, text));
-        render_cell(table, "%" PRIu64, listeners->listeners[i]->changed_revision);
+        render_cell(table, "%" PRIu64, status->changed_revision);
+        render_cell(table, "%s%s", status->n_problems == 0 ? "" : status->problems[0],
+                    status->n_problems > 1 ? ", and in others" : "");
+        render_cell_color(table, status->n_problems == 0 ? RENDER_PLAIN : RENDER_BAD);
     }
     render_table_print(ctl, table);
 }

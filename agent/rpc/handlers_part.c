@@ -73,6 +73,37 @@ Jury__V1__StoreStatus *part_store_new(const struct view *view, const struct rpc_
     return message;
 }
 
+static const struct catalog_listener *listener_of(const struct view *view, uint64_t id)
+{
+    for (size_t i = 0; view->catalog != NULL && i < catalog_n_listeners(view->catalog); i++) {
+        if (catalog_listener_at(view->catalog, i)->id == id) {
+            return catalog_listener_at(view->catalog, i);
+        }
+    }
+    return NULL;
+}
+
+/* Those that the catalog still has. */
+static void fill_failures(const struct view *view, const struct rpc_data_plane *plane,
+                          Jury__V1__DataPlaneStatus *message)
+{
+    message->failures =
+        wire_alloc_array(view->arena, RPC_LISTENER_FAILURES, sizeof *message->failures);
+    for (uint32_t i = 0; message->failures != NULL && i < plane->n_failures; i++) {
+        const struct catalog_listener *listener = listener_of(view, plane->failures[i].listener_id);
+        Jury__V1__ListenerFailure *failure =
+            listener == NULL
+                ? NULL
+                : WIRE_NEW(view->arena, Jury__V1__ListenerFailure, jury__v1__listener_failure);
+
+        if (failure != NULL) {
+            failure->listener = wire_text(view->arena, listener->spec.name);
+            failure->reason = wire_text(view->arena, plane->failures[i].reason);
+            message->failures[message->n_failures++] = failure;
+        }
+    }
+}
+
 size_t part_data_planes_new(const struct view *view, uint64_t published_generation,
                             Jury__V1__DataPlaneStatus ***ret_planes)
 {
@@ -96,6 +127,7 @@ size_t part_data_planes_new(const struct view *view, uint64_t published_generati
         message->published_generation = published_generation;
         message->flows = plane.flows;
         message->name = wire_text(view->arena, plane.name);
+        fill_failures(view, &plane, message);
         planes[n++] = message;
         plane = (struct rpc_data_plane){0};
     }

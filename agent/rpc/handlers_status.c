@@ -97,6 +97,14 @@ static void add_other_problems(const struct view *view, const struct rpc_node *n
                         wire_format(view->arena, "data plane %s is absent",
                                     response->data_planes[i]->name));
         }
+        for (size_t j = 0; j < response->data_planes[i]->n_failures; j++) {
+            const Jury__V1__ListenerFailure *failure = response->data_planes[i]->failures[j];
+
+            add_problem(view, response,
+                        wire_format(view->arena, "data plane %s cannot open listener \"%s\": %s",
+                                    response->data_planes[i]->name, failure->listener,
+                                    failure->reason));
+        }
     }
 }
 

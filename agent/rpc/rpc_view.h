@@ -76,6 +76,13 @@ struct rpc_node {
     uint32_t feature_level;
 };
 
+#define RPC_LISTENER_FAILURES 64
+
+struct rpc_listener_failure {
+    uint64_t listener_id;
+    const char *reason; /* static */
+};
+
 struct rpc_data_plane {
     uint32_t pid;
     bool is_alive;
@@ -83,6 +90,8 @@ struct rpc_data_plane {
     uint64_t adopted_generation;
     uint64_t flows;
     char name[64];
+    struct rpc_listener_failure failures[RPC_LISTENER_FAILURES];
+    uint32_t n_failures;
 };
 
 struct rpc_ready_check {

@@ -10,21 +10,22 @@
 #include "agent/core/fwd_layout.h"
 #include "agent/shim/sockaddr.h"
 #include "common/base/log.h"
+#include "common/base/plant.h"
 
 #define BACKLOG 4096
 
-/* An address that could not be opened, so that its reason is logged once. */
-struct failure {
-    struct endpoint at;
-    int errnum;
-};
-
 struct listeners {
     uint32_t n_workers;
-    struct addr own[2];     /* IPv4, IPv6 */
-    struct shim_view *view; /* the last one given out: holds the open listeners */
-    struct failure *failures;
-    uint32_t n_failures;
+    struct addr own[2];                   /* IPv4, IPv6 */
+    struct shim_view *view;               /* the last one given out: holds the open listeners */
+    struct jury_status_failure *failures; /* so that each reason is logged once, and is told */
+    size_t n_failures;
+};
+
+/* Being made for the next `failures`. */
+struct failure_list {
+    struct jury_status_failure *failures;
+    size_t n_failures;
 };
 
 struct listeners *listeners_new(uint32_t n_workers, const struct addr own[2])
@@ -48,9 +49,11 @@ void listeners_free(struct listeners *listeners)
     free(listeners);
 }
 
-uint32_t listeners_n_failed(const struct listeners *listeners)
+const struct jury_status_failure *listeners_failed(const struct listeners *listeners,
+                                                   size_t *ret_n_failed)
 {
-    return listeners->n_failures;
+    *ret_n_failed = listeners->n_failures;
+    return listeners->failures;
 }
 
 /* --- sockets --- */
@@ -63,8 +66,10 @@ static int set_option(int fd, int level, int option)
 }
 
 /* One worker's socket. The first of an address is bound without SO_REUSEPORT, so that a foreign
- * socket there is found even if it shares its port; then it is opened for the others. */
-static int open_socket(const struct endpoint *at, bool is_first, int *ret_fd)
+ * socket there is found even if it shares its port; then it is opened for the others. Beside an own
+ * listener that overlaps it must share from the start: there the kernel finds foreign sockets only
+ * of other users, or of those that do not share. */
+static int open_socket(const struct endpoint *at, bool must_share, int *ret_fd)
 {
     struct sockaddr_storage address;
     socklen_t n_bytes = sockaddr_put(at, &address);
@@ -75,9 +80,9 @@ static int open_socket(const struct endpoint *at, bool is_first, int *ret_fd)
     }
     if (set_option(fd, SOL_SOCKET, SO_REUSEADDR) != 0 ||
         (at->addr.family == ADDR_IPV6 && set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY) != 0) ||
-        (!is_first && set_option(fd, SOL_SOCKET, SO_REUSEPORT) != 0) ||
+        (must_share && set_option(fd, SOL_SOCKET, SO_REUSEPORT) != 0) ||
         bind(fd, (struct sockaddr *)&address, n_bytes) != 0 ||
-        (is_first && set_option(fd, SOL_SOCKET, SO_REUSEPORT) != 0)) {
+        (!must_share && set_option(fd, SOL_SOCKET, SO_REUSEPORT) != 0)) {
         int errnum = errno;
 
         close(fd);
@@ -87,7 +92,7 @@ static int open_socket(const struct endpoint *at, bool is_first, int *ret_fd)
     return 0;
 }
 
-static int listener_open(const struct endpoint *at, uint32_t n_workers,
+static int listener_open(const struct endpoint *at, uint32_t n_workers, bool overlaps,
                          struct shim_listener **ret_listener)
 {
     struct shim_listener *listener = calloc(1, sizeof *listener);
@@ -99,7 +104,7 @@ static int listener_open(const struct endpoint *at, uint32_t n_workers,
     atomic_init(&listener->n_refs, 1);
     listener->at = *at;
     while (errnum == 0 && listener->n_fds < n_workers) {
-        errnum = open_socket(at, listener->n_fds == 0, &listener->fds[listener->n_fds]);
+        errnum = open_socket(at, overlaps || listener->n_fds > 0, &listener->fds[listener->n_fds]);
         listener->n_fds += errnum == 0;
     }
     /* Listen only when all are bound: connections are spread over what listens. */
@@ -170,11 +175,11 @@ static void log_opened(const struct jury_listener *wanted, const struct endpoint
               log_quote(name, sizeof name, wanted->name), endpoint_format(at, address));
 }
 
-static bool was_logged(const struct listeners *listeners, const struct endpoint *at, int errnum)
+static bool was_logged(const struct listeners *listeners, uint64_t listener_id, int errnum)
 {
-    for (uint32_t i = 0; i < listeners->n_failures; i++) {
-        if (endpoint_compare(&listeners->failures[i].at, at) == 0) {
-            return listeners->failures[i].errnum == errnum;
+    for (size_t i = 0; i < listeners->n_failures; i++) {
+        if (listeners->failures[i].listener_id == listener_id) {
+            return listeners->failures[i].errnum == (uint64_t)errnum;
         }
     }
     return false;
@@ -183,6 +188,14 @@ static bool was_logged(const struct listeners *listeners, const struct endpoint 
 static bool is_tcp(const struct jury_listener *wanted)
 {
     return wanted->protocol == JURY_PROTOCOL_TCP || wanted->protocol == JURY_PROTOCOL_TCP_UDP;
+}
+
+static bool is_for_every_address(const struct jury_listener *wanted)
+{
+    struct endpoint at;
+
+    fwd_endpoint_get(&wanted->at, &at);
+    return addr_is_unspecified(&at.addr);
 }
 
 /* The address to listen on: the layout's, or this shim's own for a wildcard. */
@@ -196,29 +209,60 @@ static void resolve(const struct listeners *listeners, const struct jury_listene
     }
 }
 
-/* One listener of the layout: its open sockets (a reference is given), or NULL and a failure. */
-static struct shim_listener *follow_one(const struct listeners *listeners, uint32_t index,
-                                        const struct jury_listener *wanted,
-                                        struct failure *ret_failure)
+/* Another listener of the view has the same port, one of the two on every address. */
+static bool overlaps_in(const struct shim_view *view, const struct endpoint *at)
 {
+    for (uint32_t i = 0; view != NULL && i < view->n_entries; i++) {
+        const struct endpoint *other = &view->entries[i].listener->at;
+
+        if (other->port == at->port && other->addr.family == at->addr.family &&
+            addr_is_unspecified(&other->addr) != addr_is_unspecified(&at->addr) &&
+            !plant_is("shim-no-overlap")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Its open sockets (a reference is given), or an errno. view: what this layout has so far. */
+static int find_or_open(const struct listeners *listeners, const struct shim_view *view,
+                        const struct shim_entry *wanted, const struct endpoint *at,
+                        struct shim_listener **ret_listener)
+{
+    if (find_open(view, at, 0) != NULL) {
+        return EADDRINUSE; /* by a more specific one, where this shim's own address stands for all
+                            */
+    }
+    *ret_listener = find_open(listeners->view, at, wanted->index);
+    if (*ret_listener != NULL) {
+        shim_listener_ref(*ret_listener);
+        return 0;
+    }
+    return listener_open(at, listeners->n_workers,
+                         overlaps_in(listeners->view, at) || overlaps_in(view, at), ret_listener);
+}
+
+/* One listener of the layout joins the view, or the failures. */
+static void follow_one(struct listeners *listeners, const struct jury_listener *wanted,
+                       uint32_t index, struct shim_view *view, struct failure_list *failed)
+{
+    struct shim_entry entry = {.index = index};
     struct endpoint at;
-    struct shim_listener *listener;
 
     resolve(listeners, wanted, &at);
-    listener = find_open(listeners->view, &at, index);
-    if (listener != NULL) {
-        return shim_listener_ref(listener);
-    }
-    int errnum = listener_open(&at, listeners->n_workers, &listener);
+    int errnum = find_or_open(listeners, view, &entry, &at, &entry.listener);
     if (errnum == 0) {
-        log_opened(wanted, &at);
-        return listener;
+        if (find_open(listeners->view, &at, index) == NULL) {
+            log_opened(wanted, &at);
+        }
+        view->entries[view->n_entries++] = entry;
+        return;
     }
-    if (!was_logged(listeners, &at, errnum)) {
+    if (!was_logged(listeners, wanted->id, errnum)) {
         log_failure(wanted, &at, errnum);
     }
-    *ret_failure = (struct failure){.at = at, .errnum = errnum};
-    return NULL;
+    failed->failures[failed->n_failures++] =
+        (struct jury_status_failure){.listener_id = wanted->id, .errnum = (uint64_t)errnum};
 }
 
 static void log_closed(const struct shim_view *before, const struct shim_view *after)
@@ -241,33 +285,29 @@ int listeners_follow(struct listeners *listeners, struct table_snapshot *snapsho
     const struct table_layout *layout = table_snapshot_layout(snapshot);
     uint32_t n_wanted = layout->header->n_listeners;
     struct shim_view *view = shim_view_new(snapshot, n_wanted);
-    struct failure *failures = calloc(n_wanted + 1U, sizeof *failures);
-    uint32_t n_failures = 0;
+    struct failure_list failed = {.failures = calloc(n_wanted + 1U, sizeof *failed.failures)};
 
-    if (view == NULL || failures == NULL) {
+    if (view == NULL || failed.failures == NULL) {
         shim_view_unref(view);
-        free(failures);
+        free(failed.failures);
         return errmsg_set(err, ERR_NOMEM, "no memory for %u listeners", n_wanted);
     }
-    for (uint32_t i = 0; i < n_wanted; i++) {
-        const struct jury_listener *wanted = table_layout_listener(layout, i);
+    /* Those of one address first: what they take is not left to those of every address. */
+    for (int is_for_all = 0; is_for_all <= 1; is_for_all++) {
+        for (uint32_t i = 0; i < n_wanted; i++) {
+            const struct jury_listener *wanted = table_layout_listener(layout, i);
 
-        if (!is_tcp(wanted)) {
-            continue; /* another forwarder's */
+            if (is_tcp(wanted) && is_for_every_address(wanted) == (is_for_all != 0)) {
+                follow_one(listeners, wanted, i, view, &failed);
+            }
         }
-        struct shim_listener *listener = follow_one(listeners, i, wanted, &failures[n_failures]);
-        if (listener == NULL) {
-            n_failures++;
-            continue;
-        }
-        view->entries[view->n_entries++] = (struct shim_entry){.listener = listener, .index = i};
     }
     log_closed(listeners->view, view);
     shim_view_unref(listeners->view);
     listeners->view = shim_view_ref(view);
     free(listeners->failures);
-    listeners->failures = failures;
-    listeners->n_failures = n_failures;
+    listeners->failures = failed.failures;
+    listeners->n_failures = failed.n_failures;
     *ret_view = view;
     return 0;
 }

@@ -1,6 +1,9 @@
 /* The listening sockets that the layout asks for, on the main thread: opened for all workers at
  * once, kept over layouts while their address stays, tried again while they can not be opened. A
- * listener that fails never holds up another. */
+ * listener that fails never holds up another.
+ *
+ * A listener on every address and one on a certain address may have the same port: the kernel gives
+ * a connection to the more specific one. */
 #ifndef JURY_SHIM_LISTENERS_H
 #define JURY_SHIM_LISTENERS_H
 
@@ -8,6 +11,7 @@
 #include <stdint.h>
 
 #include "agent/shim/view.h"
+#include "agent/table/jury_table.h"
 #include "common/base/addr.h"
 #include "common/base/err.h"
 
@@ -29,7 +33,8 @@ void listeners_free(struct listeners *listeners);
  * closed, and - once a change of the reason - what failed. Errors: ERR_NOMEM. */
 int listeners_follow(struct listeners *listeners, struct table_snapshot *snapshot,
                      struct shim_view **ret_view, struct errmsg *err);
-/* How many of the last call's could not be opened. */
-uint32_t listeners_n_failed(const struct listeners *listeners);
+/* Those of the last call that could not be opened; borrowed until the next. */
+const struct jury_status_failure *listeners_failed(const struct listeners *listeners,
+                                                   size_t *ret_n_failed);
 
 #endif

@@ -35,6 +35,7 @@ struct shim {
     uint64_t next_retry_ms;
     enum table_look last_look;
     bool agent_is_absent;
+    bool has_failed_listeners;
 };
 
 /* --- start --- */
@@ -166,6 +167,10 @@ static void publish(struct shim *shim)
         return;
     }
     view_box_put(&shim->box, view);
+    size_t n_failed = 0;
+    const struct jury_status_failure *failed = listeners_failed(shim->listeners, &n_failed);
+    status_file_set_failures(shim->status, failed, n_failed);
+    shim->has_failed_listeners = n_failed > 0;
     for (uint32_t i = 0; i < shim->n_started; i++) {
         worker_wake(&shim->workers[i]);
     }
@@ -257,8 +262,7 @@ static void round_of(struct shim *shim)
             status_file_beat(shim->status, boot_ns);
         }
     }
-    if (shim->snapshot != NULL && listeners_n_failed(shim->listeners) > 0 &&
-        now_ms >= shim->next_retry_ms) {
+    if (shim->snapshot != NULL && shim->has_failed_listeners && now_ms >= shim->next_retry_ms) {
         shim->next_retry_ms = now_ms + LISTENERS_RETRY_MS;
         publish(shim);
     }

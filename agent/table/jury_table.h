@@ -44,7 +44,7 @@
 #endif
 
 #define JURY_TABLE_MAJOR 1
-#define JURY_TABLE_MINOR 0
+#define JURY_TABLE_MINOR 1
 #define JURY_VERSION_WORD(major, minor) ((uint64_t)(major) << 32 | (uint64_t)(minor))
 
 #define JURY_ROOT_MAGIC UINT64_C(0x544f4f525952554a)   /* "JURYROOT" */
@@ -248,7 +248,19 @@ struct jury_status {
     uint64_t rows_at; /* struct jury_status_row[n_workers][n_rows] */
     uint64_t row_bytes;
     char name[JURY_PLANE_NAME_BYTES]; /* NUL-terminated */
-    uint64_t spare[7];
+    /* Since minor 1; 0 before. Listeners of the adopted layout that could not be opened. */
+    uint64_t failures_at; /* struct jury_status_failure[JURY_STATUS_FAILURES] */
+    uint64_t failure_bytes;
+    uint64_t n_failures;        /* also above JURY_STATUS_FAILURES: the first are named */
+    uint64_t failures_sequence; /* odd while they are written */
+    uint64_t spare[3];
+};
+
+#define JURY_STATUS_FAILURES 64
+
+struct jury_status_failure {
+    uint64_t listener_id; /* jury_listener.id */
+    uint64_t errnum;      /* of Linux; 0 = not known */
 };
 
 /* Single-writer words of one thread. Counts begin at 0 with the process. */
@@ -365,6 +377,8 @@ JURY_ASSERT(sizeof(struct jury_row) == 16);
 JURY_ASSERT(sizeof(struct jury_status) == 256);
 JURY_ASSERT(offsetof(struct jury_status, adopted_generation) == 72);
 JURY_ASSERT(offsetof(struct jury_status, name) == 136);
+JURY_ASSERT(offsetof(struct jury_status, failures_at) == 200);
+JURY_ASSERT(sizeof(struct jury_status_failure) == 16);
 JURY_ASSERT(sizeof(struct jury_status_worker) == 128);
 JURY_ASSERT(sizeof(struct jury_status_row) == 64);
 

@@ -66,8 +66,11 @@ static void fill_header(const struct status_options *options, const struct boot_
         .workers_at = sizeof *header,
         .worker_bytes = sizeof(struct jury_status_worker),
         .row_bytes = sizeof(struct jury_status_row),
+        .failures_at = sizeof *header + workers_bytes,
+        .failure_bytes = sizeof(struct jury_status_failure),
     };
-    header->rows_at = (header->workers_at + workers_bytes + 4095) & ~UINT64_C(4095);
+    uint64_t failures_bytes = JURY_STATUS_FAILURES * sizeof(struct jury_status_failure);
+    header->rows_at = (header->failures_at + failures_bytes + 4095) & ~UINT64_C(4095);
     header->file_bytes = header->rows_at + rows_bytes;
     boot_id_words(boot_id, &header->boot_low, &header->boot_high);
     snprintf(header->name, sizeof header->name, "%s", options->name);
@@ -247,6 +250,21 @@ void status_file_beat(struct status_file *file, uint64_t boot_ns)
 {
     status_file_sum(file);
     status_set(&file->header->heartbeat_ns, boot_ns);
+}
+
+void status_file_set_failures(struct status_file *file, const struct jury_status_failure failures[],
+                              size_t n_failures)
+{
+    struct jury_status *header = file->header;
+    struct jury_status_failure *at = (void *)(file->bytes + header->failures_at);
+
+    status_add(&header->failures_sequence, 1);
+    for (size_t i = 0; i < n_failures && i < JURY_STATUS_FAILURES; i++) {
+        status_set(&at[i].listener_id, failures[i].listener_id);
+        status_set(&at[i].errnum, failures[i].errnum);
+    }
+    status_set(&header->n_failures, n_failures);
+    status_add(&header->failures_sequence, 1);
 }
 
 struct jury_status_worker *status_file_worker(struct status_file *file, uint32_t worker)

@@ -39,6 +39,10 @@ void status_file_sum(struct status_file *file);
 /* Writes the heartbeat, and the sums before it. */
 void status_file_beat(struct status_file *file, uint64_t boot_ns);
 
+/* Listeners that could not be opened; all of them, each time they change. */
+void status_file_set_failures(struct status_file *file, const struct jury_status_failure failures[],
+                              size_t n_failures);
+
 struct jury_status_worker *status_file_worker(struct status_file *file, uint32_t worker);
 /* The row's block of that worker for that birth: zeroed first when it held another's numbers. NULL
  * when the row is not reserved. */

@@ -130,6 +130,9 @@ static int check_header(const struct jury_status *header, uint64_t file_bytes, s
     if (!good_record(header->worker_bytes, sizeof(struct jury_status_worker)) ||
         !good_record(header->row_bytes, sizeof(struct jury_status_row)) ||
         !fits(file_bytes, header->workers_at, header->n_workers, header->worker_bytes) ||
+        (header->failures_at != 0 &&
+         (!good_record(header->failure_bytes, sizeof(struct jury_status_failure)) ||
+          !fits(file_bytes, header->failures_at, JURY_STATUS_FAILURES, header->failure_bytes))) ||
         !fits(file_bytes, header->rows_at, header->n_workers * header->n_rows, header->row_bytes)) {
         return errmsg_set(err, ERR_CORRUPT, "a section lies outside the file");
     }
@@ -179,6 +182,32 @@ static int read_workers(struct plane *plane, struct errmsg *err)
     return 0;
 }
 
+/* What is being written just now is read with the next scan: the view keeps no half list. */
+static void read_failures(struct plane *plane)
+{
+    const struct jury_status *header = &plane->header;
+    uint64_t n =
+        header->n_failures < JURY_STATUS_FAILURES ? header->n_failures : JURY_STATUS_FAILURES;
+    uint64_t sequence = 0;
+
+    if (header->failures_at == 0) {
+        return;
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        if (!read_at(plane->fd, header->failures_at + i * header->failure_bytes,
+                     &plane->view.failures[i], sizeof plane->view.failures[i])) {
+            return;
+        }
+    }
+    if (header->failures_sequence % 2 == 0 &&
+        read_at(plane->fd, offsetof(struct jury_status, failures_sequence), &sequence,
+                sizeof sequence) &&
+        sequence == header->failures_sequence) {
+        plane->view.n_failures = (uint32_t)n;
+        plane->view.n_failures_all = header->n_failures;
+    }
+}
+
 static int read_plane(const struct status_reader *reader, struct plane *plane, uint64_t boot_ns,
                       struct errmsg *err)
 {
@@ -214,6 +243,7 @@ static int read_plane(const struct status_reader *reader, struct plane *plane, u
     plane->view.adopted_generation = header->adopted_generation;
     if (plane->view.heartbeat_age_ns <= JURY_ABSENT_MS * NS_PER_MS) {
         plane->view.plane_state = PLANE_ALIVE;
+        read_failures(plane);
     }
     return read_workers(plane, err);
 }

@@ -32,7 +32,10 @@ struct plane_view {
     uint64_t adopted_generation;
     uint32_t n_workers;
     struct jury_status_worker totals; /* sums over the workers; its first three words are 0 */
-    struct errmsg refusal;            /* with PLANE_REFUSED */
+    struct jury_status_failure failures[JURY_STATUS_FAILURES]; /* listeners it could not open */
+    uint32_t n_failures;                                       /* of them, named here */
+    uint64_t n_failures_all;
+    struct errmsg refusal; /* with PLANE_REFUSED */
 };
 
 struct status_reader;
