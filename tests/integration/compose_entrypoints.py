@@ -3,7 +3,8 @@
 node, with the users, volumes, mount options and health checks of deploy/docker-compose.yml and
 deploy/Dockerfile (tests/lib/containers.py reads them).
 
-An agent is replaced without cutting a flow or failing a request; keys and cluster are made once.
+An agent is replaced without cutting a flow or failing a request; keys and cluster are made once. A shim
+that is started again by itself, in a new network, does not leave its agent in the old one for good.
 """
 import copy
 import os
@@ -16,7 +17,7 @@ import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from cluster import ROOT, Backend, Failure, Flow, check, run, wait_until  # noqa: E402
-from containers import Containers  # noqa: E402
+from containers import Containers, sh  # noqa: E402
 from lan import Lan  # noqa: E402
 
 HOSTS = {"shim1": 1, "shim2": 2, "shim3": 3, "init": 8, "shop": 9}
@@ -182,6 +183,25 @@ def an_agent_is_replaced(lan, shims, agents):
     print("agent1 replaced twice: %d requests, none failed, %d flows lived on" % (n_requests, len(flows)))
 
 
+def a_shim_is_restarted_alone(lan, shims, agents):
+    """As Docker does: the old network loses its link, the new container gets a new one, and the agent
+    stays in the old one until it ends. What starts it again here is `restart: unless-stopped` there."""
+    shim, agent = shims[3], agents[3]
+    shim.kill()
+    sh("ip", "-n", lan.namespace("shim3"), "link", "del", "eth0")
+    sh("ip", "netns", "del", lan.namespace("shim3"))
+    lan.add("shim3", HOSTS["shim3"])
+    check(agent.is_running(), "the agent ended before there is a shim: it could not be started then")
+    shim.start()
+    status = agent.wait(30)
+    check(status == 0 and agent.count(["has a new network"]), "agent3 ended with %s" % status)
+    agent.start()
+    wait_until("agent3 is healthy in the new network", 30, agent.is_healthy)
+    with lan.inside("shop"):
+        wait_until("replies through the new shim3", 30, lambda: ask(lan.address("shim3")))
+    print("shim3 started again alone: agent3 followed it into its new network")
+
+
 def test_in(lan, directory, options):
     hosts = "".join("%s %s\n" % (lan.address(name), name) for name in HOSTS)
     containers = Containers(directory, os.path.abspath(options.bin), lan.prefix, hosts)
@@ -202,6 +222,7 @@ def test_in(lan, directory, options):
                            seen.add(ask(lan.address("shim%d" % n))) or len(seen) == len(BACKENDS))
         print("replies of all backends through each shim")
         an_agent_is_replaced(lan, shims, agents)
+        a_shim_is_restarted_alone(lan, shims, agents)
         for container in list(agents.values()) + list(shims.values()):
             status = container.stop_gracefully()
             check(status == 0, "%s ended with %s after SIGTERM" % (container.name, status))
