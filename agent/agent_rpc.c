@@ -287,6 +287,8 @@ static uint8_t outcome_of(const struct store_completion *completion)
         return RPC_NOT_READY;
     case STORE_REFUSED:
         return RPC_REFUSED;
+    case STORE_EXISTS:
+        return RPC_EXISTS;
     case STORE_OUTCOME_NONE:
         break;
     }

@@ -330,7 +330,7 @@ static int explain_topics(struct ctl *ctl)
     fputs("\nOther topics\n"
           "  profile [NAME]   what a profile fills in\n"
           "  reason [WORD]    outcomes of probes\n"
-          "  rules            how votes become a verdict\n"
+          "  rules [WORD]     how votes become a verdict\n"
           "  flows            which backends get new flows\n"
           "\nA field: nodectl explain group.check.http.expect\n"
           "A whole document to start from: nodectl explain group --example\n",
@@ -374,6 +374,9 @@ int cmd_explain(struct ctl *ctl)
     if (strcmp(topic, "reason") == 0 || strcmp(topic, "reasons") == 0) {
         return explain_reason(ctl, word);
     }
+    if (strcmp(topic, "rule") == 0 || strcmp(topic, "rules") == 0) {
+        return explain_rules(ctl, word);
+    }
     if (word != NULL) {
         return ctl_fail(ctl, ERR_USAGE, "nodectl explain %.40s does not take \"%.40s\"", topic,
                         word);
@@ -381,5 +384,5 @@ int cmd_explain(struct ctl *ctl)
     if (strcmp(topic, "flows") == 0) {
         return explain_flows(ctl);
     }
-    return strcmp(topic, "rules") == 0 ? explain_rules(ctl) : explain_path(ctl, topic);
+    return explain_path(ctl, topic);
 }

@@ -64,7 +64,7 @@ const struct ctl_command ctl_commands[] = {
      .flags = {FLAG_FILE}},
     {.section = "Documents",
      .name = "explain",
-     .arguments = "[PATH | profile NAME | reason [WORD] | rules]",
+     .arguments = "[PATH | profile NAME | reason [WORD] | rules [WORD]]",
      .summary = "fields of documents, defaults of profiles, reasons and rules",
      .examples = "nodectl explain group\nnodectl explain group.check.http.expect\nnodectl explain "
                  "profile gwlb\nnodectl explain reason CONNECT_TIMEOUT\nnodectl explain group "

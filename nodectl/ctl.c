@@ -211,6 +211,16 @@ static bool help_asked(struct ctl *ctl, char *const words[], size_t n_words)
     return false; /* the sentence about the unknown command is there */
 }
 
+static bool takes_file(const struct ctl_command *command)
+{
+    for (size_t i = 0; i < sizeof command->flags / sizeof command->flags[0]; i++) {
+        if (command->flags[i] == FLAG_FILE) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int check_args(struct ctl *ctl)
 {
     const struct ctl_command *command = ctl->command;
@@ -218,8 +228,12 @@ static int check_args(struct ctl *ctl)
     if (ctl->n_args >= command->n_args_min && ctl->n_args <= command->n_args_max) {
         return 0;
     }
-    ctl_hint(ctl, "usage: nodectl %s%s%s", command->name, command->arguments[0] == '\0' ? "" : " ",
-             command->arguments);
+    if (ctl->n_args > command->n_args_max && command->n_args_max == 0 && takes_file(command)) {
+        ctl_hint(ctl, "a file is given with -f: nodectl %s -f %s", command->name, ctl->args[0]);
+    } else {
+        ctl_hint(ctl, "usage: nodectl %s%s%s", command->name,
+                 command->arguments[0] == '\0' ? "" : " ", command->arguments);
+    }
     if (ctl->n_args > command->n_args_max) {
         return ctl_fail(ctl, ERR_USAGE, "nodectl %s does not take \"%.60s\"", command->name,
                         ctl->args[command->n_args_max]);

@@ -23,7 +23,7 @@ char *explain_default_text(const struct spec_field *field, const void *base, cha
 /* word: NULL = all. Results as of a command. */
 int explain_profile(struct ctl *ctl, const char *word);
 int explain_reason(struct ctl *ctl, const char *word);
-int explain_rules(struct ctl *ctl);
+int explain_rules(struct ctl *ctl, const char *word);
 int explain_flows(struct ctl *ctl);
 
 #endif

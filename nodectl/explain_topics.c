@@ -158,7 +158,15 @@ int explain_reason(struct ctl *ctl, const char *word)
     return n > 0 ? 0 : ctl_fail(ctl, ERR_NOTFOUND, "there is no reason \"%.60s\"", word);
 }
 
-int explain_rules(struct ctl *ctl)
+/* "at-least" and "at-least 2" name "at-least K". */
+static bool is_rule(const char *rule, const char *word)
+{
+    size_t n = strcspn(rule, " ");
+
+    return strncasecmp(rule, word, n) == 0 && (word[n] == '\0' || word[n] == ' ');
+}
+
+int explain_rules(struct ctl *ctl, const char *word)
 {
     static const char *const rows_text[][3] = {
         {"local", "this node's own vote is fail", "this node's own vote is pass"},
@@ -175,14 +183,26 @@ int explain_rules(struct ctl *ctl)
     static const struct render_column columns[] = {
         {"RULE", false}, {"A BACKEND GOES DOWN WHEN", false}, {"AND COMES UP WHEN", false}};
     struct render_table *rows = render_table_new(columns, 3);
+    size_t n = 0;
 
     for (size_t i = 0; i < sizeof rows_text / sizeof rows_text[0]; i++) {
+        if (word != NULL && !is_rule(rows_text[i][0], word)) {
+            continue;
+        }
+        n++;
         render_row(rows);
         for (size_t c = 0; c < 3; c++) {
             render_cell(rows, "%s", rows_text[i][c]);
         }
     }
     render_table_print(ctl, rows);
+    if (n == 0) {
+        ctl_hint(ctl, "see: nodectl explain rules");
+        return ctl_fail(ctl, ERR_NOTFOUND,
+                        "there is no rule \"%.40s\": local, any, majority, all, at-least, "
+                        "percent or zone-majority",
+                        word);
+    }
     fputs(
         "\nWith {down: RULE, up: RULE} each side is set apart: `up` is then the left column with\n"
         "passes in the place of failures. Down is looked at first. Except under local, a backend\n"

@@ -402,6 +402,7 @@ static void count_rows(const struct engine *engine, struct engine_status *status
             status->n_by_state[backend->health_state]++;
             status->n_held += backend->held_causes != 0;
             status->n_unreachable += backend->is_unreachable;
+            status->n_removing += backend->life == LIFE_REMOVING;
         }
     }
     for (uint32_t slot = 0; slot < engine->n_slots; slot++) {

@@ -216,7 +216,7 @@ struct engine_status {
     uint32_t n_targets;
     uint32_t n_groups, n_groups_by_state[5]; /* indexed by enum group_state */
     uint32_t n_backends, n_by_state[6];      /* indexed by enum health_state */
-    uint32_t n_held, n_unreachable;
+    uint32_t n_held, n_unreachable, n_removing;
     uint64_t next_event; /* sequence of the next entry of the log */
 };
 void engine_view_status(const struct engine *engine, uint64_t now_ns,

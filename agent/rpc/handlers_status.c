@@ -153,6 +153,7 @@ static void fill_counts(const struct view *view, Jury__V1__GetStatusResponse *re
     backends->unused = status.n_by_state[HEALTH_UNUSED];
     backends->unreachable = status.n_unreachable;
     backends->held = status.n_held;
+    backends->removing = status.n_removing;
     response->groups = groups;
     response->backends = backends;
     response->n_observers = status.n_observers;

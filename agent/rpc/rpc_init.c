@@ -86,6 +86,7 @@ void rpc_init_done(struct rpc_server *server, struct call *call, const struct rp
 
     if (done->outcome != RPC_DONE) {
         int code = done->outcome == RPC_REFUSED || done->outcome == RPC_NOT_READY ? ERR_NOTREADY
+                   : done->outcome == RPC_EXISTS                                  ? ERR_EXISTS
                    : done->outcome == RPC_DISK_FULL                               ? ERR_FULL
                                                                                   : ERR_BUSY;
         errmsg_set(&err, code, "%s",

@@ -80,7 +80,8 @@ enum rpc_outcome {
     RPC_DISK_FULL,
     RPC_BUSY,
     RPC_NOT_READY, /* message says why */
-    RPC_REFUSED    /* message says why */
+    RPC_REFUSED,   /* message says why */
+    RPC_EXISTS     /* init: there is a cluster already; message says which */
 };
 
 /* X(name, help): what came and what was refused, since the start. */

@@ -311,6 +311,7 @@ void rpc_write_done(struct rpc_server *server, struct call *call, const struct r
         refuse_outcome(server, call, ERR_BUSY, done);
         break;
     case RPC_REFUSED:
+    case RPC_EXISTS:
     case RPC_OUTCOME_NONE:
         refuse_outcome(server, call, ERR_INTERNAL, done);
         break;

@@ -118,7 +118,8 @@ enum store_outcome {
     STORE_DISK_FULL,  /* refused early: less than free_space_min_bytes are left on this disk */
     STORE_BUSY,       /* LIMIT_PROPOSALS_QUEUED are waiting already */
     STORE_NOT_READY,  /* no store yet, or the cluster is still being made; see `message` */
-    STORE_REFUSED     /* transfer, init, or a command of another version: see `message` */
+    STORE_REFUSED,    /* transfer, init, or a command of another version: see `message` */
+    STORE_EXISTS      /* init: there is a cluster already; see `message` */
 };
 
 struct store_completion {

@@ -109,7 +109,7 @@ void store_begin_init(struct store *store, struct ask *ask)
     }
     if (store->has_identity) {
         cluster_text(&store->identity.cluster_id, cluster);
-        store_complete(store, ask, STORE_REFUSED,
+        store_complete(store, ask, STORE_EXISTS,
                        "this node belongs to cluster %s already; a new cluster needs an empty data "
                        "directory",
                        cluster);
@@ -118,7 +118,7 @@ void store_begin_init(struct store *store, struct ask *ask)
                        store->message.text[0] != '\0' ? store->message.text : "still starting");
     } else if (other != NULL) {
         cluster_text(&other->cluster_id, cluster);
-        store_complete(store, ask, STORE_REFUSED,
+        store_complete(store, ask, STORE_EXISTS,
                        "node %" PRIu64 " belongs to cluster %s already: this node is to join it "
                        "under a new id, or all of them start with empty data directories",
                        other->node_id, cluster);

@@ -42,8 +42,8 @@ struct node {
 
 static const char *outcome_word(uint8_t outcome)
 {
-    static const char *words[] = {"none", "done", "not_leader", "unknown",
-                                  "full", "busy", "not_ready",  "refused"};
+    static const char *words[] = {"none", "done",      "not_leader", "unknown", "full",
+                                  "busy", "not_ready", "refused",    "exists"};
 
     return words[outcome];
 }

@@ -612,6 +612,9 @@ static void removed_backend_is_purged_when_every_node_is_done(void **state)
     put(f, "10.0.0.1:80 10.0.0.2:80", RULE_LOCAL);
     struct backend_view view = view_of(f, "10.0.0.3:80");
     assert_int_equal(view.life, LIFE_REMOVING);
+    struct engine_status counts;
+    engine_view_status(f->engine, f->now_ns, &counts);
+    assert_int_equal(counts.n_removing, 1); /* status once said 0, always */
     assert_int_equal(view.flow_policy, FLOW_CLOSE_AT);
     assert_int_equal(view.deadline_cause, DEADLINE_REMOVED);
     struct drain_row rows[4];

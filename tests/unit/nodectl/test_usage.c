@@ -110,7 +110,9 @@ static void wrong_usage_exits_with_2_and_says_what_to_do(void **state)
         {"key generate --nodes 65 --out keys", 2, "error: --nodes must be 1..64, got \"65\"\n"},
         {"explain --example", 2,
          "error: --example needs a kind: nodectl explain group --example\n"},
-        {"explain rules now", 2, "error: nodectl explain rules does not take \"now\"\n"},
+        {"validate web.yaml", 2,
+         "error: nodectl validate does not take \"web.yaml\"\n"
+         "hint: a file is given with -f: nodectl validate -f web.yaml\n"},
         {"help grup", 2, "error: unknown command \"grup\"\nhint: did you mean \"group\"?\n"},
     };
     CHECK(rows);
@@ -127,6 +129,10 @@ static void what_cannot_be_explained_exits_with_7(void **state)
         {"explain group.check.timeout.x", 7,
          "error: nothing to explain is called \"group.check.timeout.x\"\nhint: see: nodectl "
          "explain\n"},
+        {"explain rule now", 7,
+         "error: there is no rule \"now\": local, any, majority, all, at-least, percent or "
+         "zone-majority\n"
+         "hint: see: nodectl explain rules\n"},
         {"explain profile nlbb", 7,
          "error: there is no profile \"nlbb\": gwlb, nlb or clb\nhint: did you mean \"nlb\"?\n"},
         {"explain reason GONE", 7, "error: there is no reason \"GONE\"\n"},

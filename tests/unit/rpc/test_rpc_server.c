@@ -678,9 +678,10 @@ static void init_takes_the_clusters_id_from_the_request_so_that_a_retry_is_the_s
     assert_string_equal(response->cluster_id, "abcd0100000000000000000000000000");
 
     call = rpc_world_call(&fixture->world, &question);
-    done = (struct rpc_done){.outcome = RPC_REFUSED, .message = "it is a member already"};
+    done = (struct rpc_done){.outcome = RPC_EXISTS, .message = "it is a member already"};
     rpc_server_done(world_node->server, fixture->world.now_ns, world_node->init_cookie, &done);
     assert_string_equal(fixture->world.replies[call].message, "it is a member already");
+    assert_int_equal(fixture->world.replies[call].code, ERR_EXISTS); /* was NOT_READY once */
 }
 
 /* --- bounds --- */
