@@ -74,6 +74,17 @@ static void log_group(const struct event *event)
               group_state_word((enum group_state)event->from), group_state_word(to));
 }
 
+static void log_guard(const struct event *event)
+{
+    bool is_hold = event->guard == GUARD_HOLD;
+
+    log_event(event->to ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "guard_changed",
+              "guard=%s group=%s to=%s%s%s%s%s", guard_word(event->guard),
+              event->group[0] != '\0' ? event->group : "all", event->to ? "on" : "off",
+              is_hold ? " source=" : "", is_hold ? hold_source_word(event->hold_source) : "",
+              event->actor[0] != '\0' ? " by=" : "", event->actor);
+}
+
 static void log_one(const struct event *event)
 {
     char at[ENDPOINT_TEXT_BYTES];
@@ -115,6 +126,9 @@ static void log_one(const struct event *event)
         return;
     case EVENT_SELF_DOUBT:
         log_doubt(event);
+        return;
+    case EVENT_GUARD_CHANGED:
+        log_guard(event);
         return;
     case EVENT_NONE:
         return;

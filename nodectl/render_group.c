@@ -89,6 +89,17 @@ static void put_window(FILE *out, const char *title, const Jury__V1__Window *win
     }
 }
 
+/* On the first line: what keeps the verdicts from following the votes. */
+static void put_guards(FILE *out, const Jury__V1__GroupSummary *summary)
+{
+    char text[RENDER_TEXT_BYTES];
+
+    for (size_t i = 0; i < summary->n_guards; i++) {
+        fprintf(out, "; %s, since %s", summary->guards[i]->sentence,
+                render_duration(summary->guards[i]->since, text));
+    }
+}
+
 void render_group(struct ctl *ctl, const Jury__V1__DescribeGroupResponse *answer,
                   const struct server_group *group)
 {
@@ -102,6 +113,7 @@ void render_group(struct ctl *ctl, const Jury__V1__DescribeGroupResponse *answer
         fprintf(out, " is %s: %" PRIu32 " of %" PRIu32 " backends in use are healthy",
                 group_state_word((enum group_state)summary->state), summary->n_healthy,
                 summary->n_eligible);
+        put_guards(out, summary);
     }
     fprintf(out, "\n  %-26s %" PRIu64 "\n", "revision", answer->changed_revision);
     for (uint32_t i = 0; i < group->n_labels; i++) {

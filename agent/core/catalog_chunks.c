@@ -89,8 +89,8 @@ int chunk_open(const struct catalog_chunk_view *view, struct chunk_in *ret_chunk
     if (zero != 0) {
         return errmsg_set(err, ERR_CORRUPT, "catalog: a chunk with a damaged head");
     }
-    *ret_chunk =
-        (struct chunk_in){.kind = kind, .body = {.bytes = reader, .is_newer = minor > CODEC_MINOR}};
+    *ret_chunk = (struct chunk_in){
+        .kind = kind, .body = {.bytes = reader, .is_newer = minor > CODEC_MINOR, .minor = minor}};
     return 0;
 }
 

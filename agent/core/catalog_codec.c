@@ -24,7 +24,7 @@ void codec_end(struct bytes_writer *writer, size_t begin)
 
 struct codec_in codec_open(struct codec_in *in)
 {
-    struct codec_in block = {.is_newer = in->is_newer};
+    struct codec_in block = {.is_newer = in->is_newer, .minor = in->minor};
     size_t n_bytes = bytes_read_u32(&in->bytes);
     const uint8_t *data = bytes_read_view(&in->bytes, n_bytes);
 
@@ -206,6 +206,27 @@ void codec_read_check(struct codec_in *in, struct health_check *ret_check)
     codec_shut(in, &block);
 }
 
+/* --- guards --- */
+
+static void write_hold(struct bytes_writer *writer, uint8_t hold, const struct hold_origin *origin)
+{
+    bytes_write_u8(writer, hold);
+    bytes_write_string(writer, origin->actor);
+    bytes_write_u64(writer, (uint64_t)origin->wall_ms);
+}
+
+/* Before minor 1 nothing could be held. */
+static void read_hold(struct codec_in *in, uint8_t *ret_hold, struct hold_origin *ret_origin)
+{
+    *ret_hold = HOLD_OFF;
+    if (in->minor < 1) {
+        return;
+    }
+    *ret_hold = bytes_read_u8(&in->bytes);
+    bytes_read_string(&in->bytes, ret_origin->actor, sizeof ret_origin->actor);
+    ret_origin->wall_ms = (int64_t)bytes_read_u64(&in->bytes);
+}
+
 /* --- groups and backends --- */
 
 void codec_write_backend(struct bytes_writer *writer, const struct backend *backend)
@@ -284,6 +305,7 @@ void codec_write_group(struct bytes_writer *writer, const struct server_group *g
         bytes_write_string(writer, group->labels[i].key);
         bytes_write_string(writer, group->labels[i].value);
     }
+    write_hold(writer, group->hold, &group->held_by);
     codec_end(writer, begin);
 }
 
@@ -315,6 +337,7 @@ void codec_read_group(struct codec_in *in, struct server_group *ret_group)
         bytes_read_string(&block.bytes, label->key, sizeof label->key);
         bytes_read_string(&block.bytes, label->value, sizeof label->value);
     }
+    read_hold(&block, &group->hold, &group->held_by);
     codec_shut(in, &block);
 }
 
@@ -359,7 +382,8 @@ void codec_write_settings(struct bytes_writer *writer, const struct cluster_sett
         write_addr(writer, &settings->allowed[i].addr);
         bytes_write_u8(writer, settings->allowed[i].prefix_bits);
     }
-    bytes_write_u8(writer, settings->is_held);
+    bytes_write_u8(writer, settings->hold == HOLD_ON); /* all that minor 0 has */
+    write_hold(writer, settings->hold, &settings->held_by);
     codec_end(writer, begin);
 }
 
@@ -375,7 +399,8 @@ void codec_read_settings(struct codec_in *in, struct cluster_settings *ret_setti
         read_addr(&block, &settings->allowed[i].addr);
         settings->allowed[i].prefix_bits = bytes_read_u8(&block.bytes);
     }
-    settings->is_held = codec_read_bool(&block);
+    codec_read_bool(&block);
+    read_hold(&block, &settings->hold, &settings->held_by);
     codec_shut(in, &block);
 }
 

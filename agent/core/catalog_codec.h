@@ -21,7 +21,7 @@
 #include "common/model/listener.h"
 
 #define CODEC_MAJOR 1
-#define CODEC_MINOR 0
+#define CODEC_MINOR 1 /* 1: hold */
 
 /* --- framing --- */
 
@@ -32,6 +32,7 @@ void codec_end(struct bytes_writer *writer, size_t begin);
 struct codec_in {
     struct bytes_reader bytes;
     bool is_newer; /* written by a higher minor version */
+    uint8_t minor; /* that it was written by: what came later is not in it */
 };
 
 /* The next block; an empty failed one when there is none. */

@@ -94,6 +94,10 @@ static void write_object(struct bytes_writer *writer, const struct change *chang
     case CHANGE_INIT:
         write_init(writer, change->u.init);
         break;
+    case CHANGE_SET_HOLD:
+        bytes_write_string(writer, change->u.hold->group);
+        bytes_write_u8(writer, change->u.hold->is_on);
+        break;
     }
 }
 
@@ -190,6 +194,12 @@ static void read_backend_update(struct codec_in *in, struct backend_update *upda
     update->weight = bytes_read_u8(&in->bytes);
     update->has_drain_timeout = codec_read_bool(in);
     update->drain_timeout_ms = bytes_read_u32(&in->bytes);
+}
+
+static void read_hold_update(struct codec_in *in, struct hold_update *update)
+{
+    bytes_read_string(&in->bytes, update->group, sizeof update->group);
+    update->is_on = codec_read_bool(in);
 }
 
 static void read_purge(struct codec_in *in, struct backend_purge *purge)
@@ -293,6 +303,9 @@ static void read_object(struct command_reader *reader, struct codec_in *in, stru
     case CHANGE_INIT:
         READ_AS(init, read_init);
         return;
+    case CHANGE_SET_HOLD:
+        READ_AS(hold, read_hold_update);
+        return;
     case CHANGE_NONE:
         break;
     }
@@ -370,7 +383,7 @@ static int open_command(const uint8_t *data, size_t n_bytes, struct codec_in *re
     if (!is_sane) {
         return errmsg_set(err, ERR_CORRUPT, "a damaged command of %zu bytes", n_bytes);
     }
-    *ret_in = (struct codec_in){.is_newer = minor > CODEC_MINOR};
+    *ret_in = (struct codec_in){.is_newer = minor > CODEC_MINOR, .minor = minor};
     bytes_reader_init(&ret_in->bytes, body, body_bytes);
     return 0;
 }

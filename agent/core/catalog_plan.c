@@ -8,6 +8,7 @@
 
 #include "agent/core/catalog_state.h"
 #include "common/base/plant.h"
+#include "common/base/str.h"
 #include "common/model/validate.h"
 
 int plan_refuse(struct plan *plan, int err, const char *format, ...)
@@ -21,6 +22,17 @@ int plan_refuse(struct plan *plan, int err, const char *format, ...)
     plan->answer->err = errmsg_set(&plan->answer->message, err, "%s", sentence);
     plan->answer->change_index = plan->change_index;
     return err;
+}
+
+void plan_set_hold(const struct plan *plan, uint8_t wanted, uint8_t *hold,
+                   struct hold_origin *origin)
+{
+    if (wanted == HOLD_KEEP || wanted == *hold) {
+        return;
+    }
+    *hold = wanted;
+    *origin = (struct hold_origin){.wall_ms = plan->command->wall_ms};
+    str_copy(origin->actor, sizeof origin->actor, plan->command->actor);
 }
 
 int plan_name_once(struct plan *plan, enum part_kind kind, const char *name,
@@ -106,6 +118,9 @@ static int plan_change(struct plan *plan, const struct change *change)
         return plan_purge_backend(plan, change);
     case CHANGE_INIT:
         return plan_init_cluster(plan, change);
+    case CHANGE_SET_HOLD:
+        return change->u.hold->group[0] != '\0' ? plan_hold_group(plan, change)
+                                                : plan_hold_cluster(plan, change);
     case CHANGE_NONE:
         break;
     }

@@ -76,7 +76,7 @@ static void set_settings(struct plan *plan, const struct cluster_settings *setti
 
 static bool same_settings(const struct cluster_settings *a, const struct cluster_settings *b)
 {
-    if (a->vote_interval_ms != b->vote_interval_ms || a->is_held != b->is_held ||
+    if (a->vote_interval_ms != b->vote_interval_ms || a->hold != b->hold ||
         a->n_allowed != b->n_allowed) {
         return false;
     }
@@ -102,8 +102,28 @@ int plan_put_settings(struct plan *plan, const struct change *change)
     if (rc == 0) {
         rc = plan_check_expected(plan, change, "cluster settings", before->changed_revision);
     }
-    if (rc == 0 && !same_settings(&before->settings, change->u.settings)) {
-        set_settings(plan, change->u.settings);
+    struct cluster_settings wanted = *change->u.settings;
+    wanted.hold = before->settings.hold;
+    wanted.held_by = before->settings.held_by;
+    plan_set_hold(plan, change->u.settings->hold, &wanted.hold, &wanted.held_by);
+    if (rc == 0 && !same_settings(&before->settings, &wanted)) {
+        set_settings(plan, &wanted);
+    }
+    return rc;
+}
+
+int plan_hold_cluster(struct plan *plan, const struct change *change)
+{
+    const struct settings_part *before = plan->base->settings;
+    struct cluster_settings wanted = before->settings;
+    int rc = plan_name_once(plan, PART_SETTINGS, "cluster settings", NULL);
+
+    if (rc == 0) {
+        rc = plan_check_expected(plan, change, "cluster settings", before->changed_revision);
+    }
+    plan_set_hold(plan, change->u.hold->is_on ? HOLD_ON : HOLD_OFF, &wanted.hold, &wanted.held_by);
+    if (rc == 0 && !same_settings(&before->settings, &wanted)) {
+        set_settings(plan, &wanted);
     }
     return rc;
 }
@@ -373,8 +393,12 @@ int plan_init_cluster(struct plan *plan, const struct change *change)
     if (rc != 0) {
         return rc;
     }
+    struct cluster_settings settings = init->settings;
+    settings.hold = HOLD_OFF;
+    settings.held_by = (struct hold_origin){0};
+    plan_set_hold(plan, init->settings.hold, &settings.hold, &settings.held_by);
     plan->init = init;
-    set_settings(plan, &init->settings);
+    set_settings(plan, &settings);
     for (uint32_t i = 0; i < init->n_nodes; i++) {
         if (find_node(own_nodes(plan), init->nodes[i].node_id) != NULL) {
             return plan_refuse(plan, ERR_INVALID, "node \"%" PRIu64 "\" is there twice",

@@ -263,13 +263,51 @@ int plan_put_group(struct plan *plan, const struct change *change)
                            spec->name, names_word(&names_group_type, draft->after.spec.type),
                            names_word(&names_group_type, spec->type));
     }
-    draft->is_touched = !was_there(draft) || !same_group_spec(&draft->after.spec, spec);
+    struct server_group wanted = *spec;
+    wanted.hold = was_there(draft) ? draft->after.spec.hold : HOLD_OFF;
+    wanted.held_by = was_there(draft) ? draft->after.spec.held_by : (struct hold_origin){0};
+    plan_set_hold(plan, spec->hold, &wanted.hold, &wanted.held_by);
+    wanted.backends = NULL;
+    wanted.n_backends = 0;
+    draft->is_touched = !was_there(draft) || !same_group_spec(&draft->after.spec, &wanted);
     draft->after.is_deleted = false;
-    draft->after.spec = *spec;
-    draft->after.spec.backends = NULL;
-    draft->after.spec.n_backends = 0;
+    draft->after.spec = wanted;
     merge_backends(plan, draft, spec);
     return 0;
+}
+
+int plan_hold_group(struct plan *plan, const struct change *change)
+{
+    const struct hold_update *update = change->u.hold;
+    char what[LIMIT_NAME_BYTES + 32];
+    struct errmsg message;
+    int rc = validate_name("server group", update->group, &message);
+
+    if (rc != 0) {
+        return plan_refuse(plan, rc, "%s", message.text);
+    }
+    struct group_draft *draft = open_group(plan, update->group);
+    if (draft->is_whole) {
+        return plan_refuse(plan, ERR_INVALID, "server group \"%s\" is named twice in one command",
+                           update->group);
+    }
+    draft->is_partial = true;
+    if (!was_there(draft)) {
+        return plan_refuse(plan, ERR_NOTFOUND, "server group \"%s\" does not exist", update->group);
+    }
+    snprintf(what, sizeof what, "server group \"%s\"", update->group);
+    rc = plan_name_once(plan, PART_GROUP, update->group, NULL);
+    if (rc == 0) {
+        rc = plan_check_expected(plan, change, what, draft->before->group.changed_revision);
+    }
+    if (rc == 0) {
+        struct server_group *spec = &draft->after.spec;
+        uint8_t before = spec->hold;
+
+        plan_set_hold(plan, update->is_on ? HOLD_ON : HOLD_OFF, &spec->hold, &spec->held_by);
+        draft->is_touched = draft->is_touched || spec->hold != before;
+    }
+    return rc;
 }
 
 int plan_delete_group(struct plan *plan, const struct change *change)

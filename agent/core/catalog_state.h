@@ -103,11 +103,17 @@ int plan_name_once(struct plan *plan, enum part_kind kind, const char *name,
 int plan_check_expected(struct plan *plan, const struct change *change, const char *what,
                         uint64_t changed_revision);
 
+/* The switch of an object, and who set it, where the command wants another. HOLD_KEEP wants none.
+ */
+void plan_set_hold(const struct plan *plan, uint8_t wanted, uint8_t *hold,
+                   struct hold_origin *origin);
+
 /* --- one file a kind of object --- */
 int plan_put_group(struct plan *plan, const struct change *change);
 int plan_delete_group(struct plan *plan, const struct change *change);
 int plan_set_backend(struct plan *plan, const struct change *change);
 int plan_purge_backend(struct plan *plan, const struct change *change);
+int plan_hold_group(struct plan *plan, const struct change *change);
 /* A group as it would be after the command; NULL when there is none or it is deleted. Once all
  * changes are drafted and sorted. */
 const struct catalog_group *plan_group_after(const struct plan *plan, const char *name);
@@ -120,6 +126,7 @@ int plan_check_listeners(struct plan *plan);
 uint64_t listener_place_hash(const struct listener *listener);
 
 int plan_put_settings(struct plan *plan, const struct change *change);
+int plan_hold_cluster(struct plan *plan, const struct change *change);
 int plan_put_node(struct plan *plan, const struct change *change);
 int plan_delete_node(struct plan *plan, const struct change *change);
 int plan_put_key(struct plan *plan, const struct change *change);

@@ -182,6 +182,9 @@ static int handle(struct engine *engine, const struct engine_event *event,
     case ENGINE_SENTINEL:
         engine_hear_sentinel(engine, event->u.sentinel);
         break;
+    case ENGINE_HOLD:
+        engine_override_hold(engine, event->u.hold);
+        break;
     }
     return 0;
 }

@@ -21,6 +21,7 @@
 #include "agent/core/timers.h"
 #include "agent/core/vote_msg.h"
 #include "common/model/change.h"
+#include "common/model/guard.h"
 
 struct engine;
 
@@ -57,7 +58,8 @@ enum engine_event_kind {
     ENGINE_LAST_KNOWN_GOOD = 10, /* kept: before the first catalog */
     ENGINE_DATA_PLANE = 11,      /* data_plane: for the rows of engine_drain_rows */
     ENGINE_LOOP_LATE = 12,       /* late_ns: a loop of this node turned so much too late */
-    ENGINE_SENTINEL = 13         /* sentinel */
+    ENGINE_SENTINEL = 13,        /* sentinel */
+    ENGINE_HOLD = 14             /* hold: this node's own override of the hold switch */
 };
 
 struct data_plane_row {
@@ -72,6 +74,14 @@ struct data_plane_status {
     bool is_counting; /* a data plane with a living heartbeat reports flows */
     const struct data_plane_row *rows;
     size_t n_rows;
+};
+
+/* Needs no leader and no peer, and ends with the agent. */
+struct hold_override {
+    const char *group; /* "" = every group; one that is not in the catalog changes nothing */
+    bool is_on;
+    const char *actor; /* who, for people */
+    int64_t wall_ms;
 };
 
 /* What a pointer leads to is borrowed for the step (a catalog is referenced by the engine). */
@@ -93,6 +103,7 @@ struct engine_event {
         const struct data_plane_status *data_plane;
         uint64_t late_ns;
         const struct sentinel_result *sentinel;
+        const struct hold_override *hold;
     } u;
 };
 

@@ -175,6 +175,7 @@ static void update_group(void *user, const struct catalog_group *before,
     }
     struct engine_scope *scope = &engine->scopes[index];
     update_scope(scope, after);
+    engine_follow_group_hold(engine, scope, &after->spec);
     scope->first_row = NO_ROW;
     for (uint32_t i = after->n_backends; i-- > 0;) {
         uint32_t row = after->backends[i].row.row;
@@ -310,6 +311,7 @@ int engine_take_catalog(struct engine *engine, struct catalog *catalog,
     engine->digests_known = 0;
     follow_interval(engine);
     follow_observers(engine);
+    engine_follow_cluster_hold(engine);
     follow_sources(&follow);
     hooks.group = ignore_group;
     hooks.target = follow_target;

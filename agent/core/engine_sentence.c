@@ -61,6 +61,10 @@ static void say_held(struct backend_view *view)
     if ((view->held_causes & HELD_CHECK_CHANGED) != 0) {
         append(view->sentence, sizeof view->sentence, "; held: check changed, no new verdict yet");
     }
+    if ((view->held_causes & HELD_BY_HOLD) != 0) {
+        append(view->sentence, sizeof view->sentence,
+               "; held: hold is on, so the votes take nothing out");
+    }
     if ((view->held_causes & HELD_LAST_KNOWN_GOOD) != 0) {
         append(view->sentence, sizeof view->sentence,
                "; held: known from before this agent's start");

@@ -76,6 +76,12 @@ struct engine_backend {
     uint64_t closed_revision;
 };
 
+/* A guard at work on a scope. */
+struct scope_guard {
+    bool is_on;
+    uint64_t since_ns;
+};
+
 struct engine_scope {
     struct row_id row; /* birth 0 = free place */
     uint64_t group_id;
@@ -96,6 +102,11 @@ struct engine_scope {
 
     struct class_result result;
     uint64_t since_ns; /* of the group state */
+
+    uint8_t hold_sources; /* enum hold_source: HOLD_BY_GROUP, HOLD_BY_NODE_GROUP */
+    struct hold_origin held_by_group;
+    struct hold_origin held_by_node;
+    struct scope_guard guards[GUARD_KINDS]; /* by enum guard_kind */
 };
 
 /* What was given out for a row, whatever it belongs to. */
@@ -121,8 +132,12 @@ struct engine {
     uint64_t vote_interval_ns;
     uint64_t start_ns;
     struct self_doubt doubt;
-    bool doubt_is_due;     /* something that the doubt depends on changed */
-    uint32_t suspect_mask; /* what the doubt came to when it was last judged */
+    bool doubt_is_due;      /* something that the doubt depends on changed */
+    uint32_t suspect_mask;  /* what the doubt came to when it was last judged */
+    uint8_t hold_sources;   /* enum hold_source: HOLD_BY_CLUSTER, HOLD_BY_NODE */
+    uint64_t hold_since_ns; /* of the first of them */
+    struct hold_origin held_by_cluster;
+    struct hold_origin held_by_node;
 
     struct observers observers;
     struct engine_peer peers[LIMIT_NODES];
@@ -229,6 +244,16 @@ void engine_run_doubt(struct engine *engine, struct engine_actions *actions);
 /* engine_view.c */
 /* Observers heard within 3 V, this node included. */
 uint8_t engine_n_fresh(const struct engine *engine, uint64_t now_ns);
+/* engine_guard.c */
+/* What the guards make of an answer of the rule for a row whose state is still the one before. */
+void engine_guard_answer(struct engine *engine, uint32_t row, struct verdict_answer *answer);
+void engine_override_hold(struct engine *engine, const struct hold_override *override);
+void engine_follow_cluster_hold(struct engine *engine);
+void engine_follow_group_hold(struct engine *engine, struct engine_scope *scope,
+                              const struct server_group *spec);
+bool engine_is_held(const struct engine *engine, const struct engine_scope *scope);
+/* Since when anything holds this scope; 0 = nothing does. */
+uint64_t engine_hold_since_ns(const struct engine *engine, const struct engine_scope *scope);
 
 /* engine_scope.c */
 void engine_settle_scope(struct engine *engine, uint32_t scope, struct engine_actions *actions);

@@ -301,6 +301,7 @@ static void judge_row(struct engine *engine, uint32_t row, const struct tally *t
         .past_initial_window = past_initial(engine, row),
     };
     struct verdict_answer answer = verdict_decide(&question);
+    engine_guard_answer(engine, row, &answer);
     uint8_t kept =
         answer.is_decided
             ? 0

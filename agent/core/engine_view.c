@@ -1,5 +1,7 @@
 #include "agent/core/engine_view.h"
 
+#include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/core/engine_sentence.h"
@@ -304,6 +306,112 @@ static const struct engine_scope *scope_of(const struct engine *engine,
     return &engine->scopes[engine->rows[group->row.row].scope];
 }
 
+static bool counts_for(const struct engine_backend *backend, enum guard_kind guard)
+{
+    switch (guard) {
+    case GUARD_HOLD:
+        return (backend->held_causes & HELD_BY_HOLD) != 0;
+    case GUARD_NONE:
+        break;
+    }
+    return false;
+}
+
+static void say_hold(const struct engine *engine, const struct engine_scope *scope,
+                     struct guard_view *view)
+{
+    struct hold_view holds[4];
+    size_t n = engine_view_holds(engine, "", holds);
+
+    n += engine_view_holds(engine, scope->name, holds + n);
+    assert(n > 0);
+    snprintf(view->sentence, sizeof view->sentence,
+             "hold is on (%s%s%.128s%s): %u %s in service against the votes",
+             hold_source_word(holds[0].source), holds[0].by.actor[0] != '\0' ? ", by " : "",
+             holds[0].by.actor, n > 1 ? ", and more" : "", view->n_backends,
+             view->n_backends == 1 ? "backend stays" : "backends stay");
+}
+
+static void say_guard(const struct engine *engine, const struct engine_scope *scope,
+                      struct guard_view *view)
+{
+    switch ((enum guard_kind)view->guard) {
+    case GUARD_HOLD:
+        say_hold(engine, scope, view);
+        break;
+    case GUARD_NONE:
+        break;
+    }
+}
+
+/* Since when, or 0 when it is not at work. */
+static uint64_t guard_since_ns(const struct engine *engine, const struct engine_scope *scope,
+                               enum guard_kind guard)
+{
+    if (guard == GUARD_HOLD) {
+        return engine_hold_since_ns(engine, scope);
+    }
+    return scope->guards[guard].is_on ? scope->guards[guard].since_ns : 0;
+}
+
+static void view_guards(const struct engine *engine, const struct engine_scope *scope,
+                        uint64_t now_ns, struct group_view *group)
+{
+    for (unsigned guard = GUARD_NONE + 1; guard < GUARD_KINDS; guard++) {
+        uint64_t since_ns = guard_since_ns(engine, scope, (enum guard_kind)guard);
+
+        if (since_ns == 0) {
+            continue;
+        }
+        struct guard_view *view = &group->guards[group->n_guards++];
+        view->guard = (uint8_t)guard;
+        view->since_ns = age_of(now_ns, since_ns);
+        for (uint32_t row = scope->first_row; row != NO_ROW;
+             row = engine->backends[row].next_in_scope) {
+            view->n_backends += counts_for(&engine->backends[row], (enum guard_kind)guard);
+        }
+        say_guard(engine, scope, view);
+    }
+}
+
+static size_t add_hold(struct hold_view holds[], size_t n, unsigned sources,
+                       enum hold_source source, const struct hold_origin *by)
+{
+    if ((sources & source) == 0) {
+        return n;
+    }
+    holds[n] = (struct hold_view){.source = (uint8_t)source, .by = *by};
+    return n + 1;
+}
+
+size_t engine_view_holds(const struct engine *engine, const char *name, struct hold_view holds[2])
+{
+    const struct catalog_group *group = find_group(engine, name);
+    size_t n = 0;
+
+    if (name[0] == '\0') {
+        n = add_hold(holds, n, engine->hold_sources, HOLD_BY_CLUSTER, &engine->held_by_cluster);
+        return add_hold(holds, n, engine->hold_sources, HOLD_BY_NODE, &engine->held_by_node);
+    }
+    if (group != NULL) {
+        const struct engine_scope *scope = scope_of(engine, group);
+
+        n = add_hold(holds, n, scope->hold_sources, HOLD_BY_GROUP, &scope->held_by_group);
+        n = add_hold(holds, n, scope->hold_sources, HOLD_BY_NODE_GROUP, &scope->held_by_node);
+    }
+    return n;
+}
+
+uint32_t engine_n_held_by_hold(const struct engine *engine)
+{
+    uint32_t n = 0;
+
+    for (uint32_t row = 0; row < engine->n_rows; row++) {
+        n += (engine->backends[row].held_causes & HELD_BY_HOLD) != 0;
+    }
+    return n;
+}
+
 int engine_view_group(const struct engine *engine, const char *name, uint64_t now_ns,
                       struct group_view *ret_view)
 {
@@ -337,6 +445,7 @@ int engine_view_group(const struct engine *engine, const char *name, uint64_t no
         ret_view->n_held += backend->held_causes != 0;
         ret_view->n_removing += backend->life == LIFE_REMOVING;
     }
+    view_guards(engine, scope, now_ns, ret_view);
     return 0;
 }
 

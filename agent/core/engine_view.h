@@ -122,6 +122,14 @@ struct backend_view {
 int engine_view_backend(const struct engine *engine, const char *group, const struct endpoint *at,
                         uint64_t now_ns, uint64_t boot_ns, struct backend_view *ret_view);
 
+/* A guard at work. */
+struct guard_view {
+    uint8_t guard;       /* enum guard_kind */
+    uint64_t since_ns;   /* how long */
+    uint32_t n_backends; /* that it keeps from what the votes say */
+    char sentence[256];  /* one for people */
+};
+
 struct group_view {
     char name[LIMIT_NAME_BYTES + 1];
     uint64_t group_id;
@@ -136,9 +144,21 @@ struct group_view {
     uint64_t failure_window_ms;
     uint64_t success_window_ms; /* for a response time of one second */
     uint64_t revision;
+    struct guard_view guards[GUARD_KINDS]; /* those at work, in the order of enum guard_kind */
+    uint8_t n_guards;
 };
 int engine_view_group(const struct engine *engine, const char *group, uint64_t now_ns,
                       struct group_view *ret_view);
+
+/* The holds that are on for every group (group "") or for this one alone, at most two. */
+struct hold_view {
+    uint8_t source; /* enum hold_source */
+    struct hold_origin by;
+};
+size_t engine_view_holds(const struct engine *engine, const char *group, struct hold_view holds[2]);
+
+/* Backends that stay in service because of a hold, against the votes. */
+uint32_t engine_n_held_by_hold(const struct engine *engine);
 
 /* The short form for lists: one line a backend, in the catalog's order. Returns the number written
  * from backend index `first` on. */
@@ -198,6 +218,8 @@ struct peer_view {
     X(doubts_begun, "times this node began to doubt its own probes")                          \
     X(doubts_ended, "times it ceased to")                                                     \
     X(doubt_failures_dropped, "runs of failures dropped as they were seen while in doubt")    \
+    X(holds_entered, "holds that were switched on, of everything or of one group")            \
+    X(holds_left, "holds that were switched off")                                             \
     X(vectors_sent, "whole vote vectors published")
 
 struct engine_counters {

@@ -29,6 +29,8 @@ const char *event_kind_word(unsigned kind)
         return "drain_done";
     case EVENT_SELF_DOUBT:
         return "self_doubt";
+    case EVENT_GUARD_CHANGED:
+        return "guard_changed";
     }
     return "?";
 }

@@ -22,7 +22,8 @@ enum event_kind {
     EVENT_CATALOGS_DIFFER = 7,   /* alarm: node_id has another catalog at the same revision */
     EVENT_PEER_EPOCH = 8,        /* node_id was started again */
     EVENT_DRAIN_DONE = 9,        /* all nodes are done with a backend's drain or removal */
-    EVENT_SELF_DOUBT = 10 /* from, to: kinds of probes (bits) that this node doubts; doubt_* */
+    EVENT_SELF_DOUBT = 10,   /* from, to: kinds of probes (bits) that this node doubts; doubt_* */
+    EVENT_GUARD_CHANGED = 11 /* guard; to: 1 entered, 0 left; of a group or of everything */
 };
 const char *event_kind_word(unsigned kind);
 
@@ -46,6 +47,8 @@ struct event {
     uint8_t marks;  /* enum health_mark, after the event */
     uint8_t reason; /* enum probe_reason: of the most frequent deciding vote */
     uint16_t http_status;
+    uint8_t guard;       /* enum guard_kind */
+    uint8_t hold_source; /* of the hold: enum hold_source */
     uint8_t n_observers; /* n */
     uint8_t n_counted;   /* c */
     uint8_t n_fail;
@@ -58,6 +61,7 @@ struct event {
     uint64_t since_first_fail_ns;     /* verdicts to unhealthy: since the start of this node's first
                                          failing probe of the streak; 0 = none of its own */
     char group[LIMIT_NAME_BYTES + 1]; /* empty when it is no group's */
+    char actor[LIMIT_NAME_BYTES + 1]; /* who switched a hold; else empty */
     struct endpoint backend;          /* family 0 when it is no backend's */
     struct event_vote votes[EVENT_VOTES];
 };

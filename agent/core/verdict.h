@@ -12,10 +12,11 @@
 
 /* Why a verdict is marked `held`: several may be. */
 enum held_cause {
-    HELD_FEW_VOTES = 1 << 0,      /* c < q */
-    HELD_NO_OWN_VOTE = 1 << 1,    /* rule local: own vote missing or suspect */
-    HELD_CHECK_CHANGED = 1 << 2,  /* the verdict is of the check before */
-    HELD_LAST_KNOWN_GOOD = 1 << 3 /* the verdict is of the time before this start */
+    HELD_FEW_VOTES = 1 << 0,       /* c < q */
+    HELD_NO_OWN_VOTE = 1 << 1,     /* rule local: own vote missing or suspect */
+    HELD_CHECK_CHANGED = 1 << 2,   /* the verdict is of the check before */
+    HELD_LAST_KNOWN_GOOD = 1 << 3, /* the verdict is of the time before this start */
+    HELD_BY_HOLD = 1 << 4          /* the votes say down, and the hold switch is on */
 };
 
 /* Which observers are in one zone: bits of their index (observers.h). */

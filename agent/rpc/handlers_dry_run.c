@@ -27,9 +27,12 @@ static Jury__V1__ApplyAction action(bool exists, bool same)
                    : JURY__V1__APPLY_ACTION__APPLY_ACTION_CHANGE;
 }
 
-/* A document that is silent on an admin state keeps the one that is there. */
-static void keep_admin_states(struct server_group *group, const struct catalog_group *present)
+/* A document that is silent on an admin state or on hold keeps what is there. */
+static void keep_the_unsaid(struct server_group *group, const struct catalog_group *present)
 {
+    if (group->hold == HOLD_KEEP) {
+        group->hold = present->spec.hold;
+    }
     for (uint32_t i = 0; i < group->n_backends; i++) {
         const struct catalog_backend *backend =
             catalog_backend_find(present, &group->backends[i].at);
@@ -51,7 +54,7 @@ static void result_group(const struct view *view, const Jury__V1__ServerGroup *m
     result->kind = JURY__V1__OBJECT_KIND__OBJECT_KIND_GROUP;
     result->name = wire_text(view->arena, message->name);
     if (present != NULL && !present->is_deleted && wire_group_read(message, &group, NULL) == 0) {
-        keep_admin_states(&group, present);
+        keep_the_unsaid(&group, present);
         same = is_same(view, handle_group_document(view, present),
                        wire_group_new(view->arena, &group));
     }
@@ -79,9 +82,14 @@ static void result_settings(const struct view *view, const Jury__V1__ClusterSett
     struct cluster_settings settings;
 
     result->kind = JURY__V1__OBJECT_KIND__OBJECT_KIND_SETTINGS;
-    bool same = wire_settings_read(message, &settings, NULL) == 0 &&
-                is_same(view, wire_settings_new(view->arena, catalog_settings(view->catalog)),
-                        wire_settings_new(view->arena, &settings));
+    bool same = wire_settings_read(message, &settings, NULL) == 0;
+    if (same) {
+        const struct cluster_settings *present = catalog_settings(view->catalog);
+
+        settings.hold = settings.hold == HOLD_KEEP ? present->hold : settings.hold;
+        same = is_same(view, wire_settings_new(view->arena, present),
+                       wire_settings_new(view->arena, &settings));
+    }
     result->action = action(true, same);
 }
 

@@ -77,6 +77,26 @@ static Jury__V1__BackendCounts *counts_of(const struct view *view,
     return counts;
 }
 
+static void add_guards(const struct view *view, const struct group_view *group_view,
+                       Jury__V1__GroupSummary *summary)
+{
+    summary->guards = wire_alloc_array(view->arena, group_view->n_guards, sizeof *summary->guards);
+    for (size_t i = 0; summary->guards != NULL && i < group_view->n_guards; i++) {
+        const struct guard_view *guard = &group_view->guards[i];
+        Jury__V1__ActiveGuard *message =
+            WIRE_NEW(view->arena, Jury__V1__ActiveGuard, jury__v1__active_guard);
+
+        if (message == NULL) {
+            return;
+        }
+        message->guard = (Jury__V1__Guard)guard->guard;
+        message->since = wire_duration_new(view->arena, guard->since_ns);
+        message->n_backends = guard->n_backends;
+        message->sentence = wire_text(view->arena, guard->sentence);
+        summary->guards[summary->n_guards++] = message;
+    }
+}
+
 static Jury__V1__GroupSummary *summary_new(const struct view *view,
                                            const struct catalog_group *group)
 {
@@ -101,6 +121,7 @@ static Jury__V1__GroupSummary *summary_new(const struct view *view,
     summary->backends = counts_of(view, &group_view);
     summary->changed_revision = group->changed_revision;
     summary->is_deleted = group->is_deleted;
+    add_guards(view, &group_view, summary);
     return summary;
 }
 

@@ -35,6 +35,9 @@ static void change_close(struct change *change)
     case CHANGE_INIT:
         free(change->u.init);
         break;
+    case CHANGE_SET_HOLD:
+        free(change->u.hold);
+        break;
     case CHANGE_DELETE_GROUP:
     case CHANGE_DELETE_LISTENER:
     case CHANGE_DELETE_KEY:

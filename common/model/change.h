@@ -24,7 +24,8 @@ enum change_kind {
     CHANGE_DELETE_KEY = 9,
     CHANGE_SET_BACKEND = 10,   /* admin state, drain, weight of one backend */
     CHANGE_PURGE_BACKEND = 11, /* the leader's, when a removed backend is done */
-    CHANGE_INIT = 12           /* first entry: cluster id, settings, members, first keys */
+    CHANGE_INIT = 12,          /* first entry: cluster id, settings, members, first keys */
+    CHANGE_SET_HOLD = 13       /* the hold switch of a group or of the cluster */
 };
 
 /* Drain, ready, maintenance, weight: fields that are not set are left as they are. */
@@ -45,6 +46,11 @@ struct backend_purge {
     struct endpoint at;
     uint64_t backend_id;
     uint64_t drain_revision; /* of the removal that is done (struct catalog_backend) */
+};
+
+struct hold_update {
+    char group[LIMIT_NAME_BYTES + 1]; /* empty = the cluster's */
+    bool is_on;
 };
 
 #define INIT_KEYS_MAX 8
@@ -71,6 +77,7 @@ struct change {
         struct backend_update *backend;
         struct backend_purge *purge;
         struct cluster_init *init;
+        struct hold_update *hold;
         char *name;       /* delete group, listener, key */
         uint64_t node_id; /* delete node */
     } u;

@@ -7,6 +7,7 @@
 
 #include "common/base/addr.h"
 #include "common/base/limits.h"
+#include "common/model/guard.h"
 
 #define CLUSTER_ID_BYTES 16
 #define PUBLIC_KEY_BYTES 32 /* CURVE */
@@ -31,7 +32,8 @@ struct cluster_settings {
     uint32_t vote_interval_ms;        /* V, 200..5000, default 1000 */
     struct cidr allowed[LIMIT_CIDRS]; /* where backends may be; see cluster_settings_default */
     uint32_t n_allowed;
-    bool is_held; /* global hold; set in a later stage */
+    uint8_t hold;               /* enum hold_switch, of every group */
+    struct hold_origin held_by; /* of the switch as it is; the catalog's, no document has it */
 };
 
 /* V = 1s and 10.0.0.0/8, 100.64.0.0/10, 172.16.0.0/12, 192.168.0.0/16, fc00::/7 (S66, b3). */

@@ -12,6 +12,7 @@
 #include "common/base/addr.h"
 #include "common/base/limits.h"
 #include "common/model/check.h"
+#include "common/model/guard.h"
 #include "common/model/rule.h"
 
 enum profile {
@@ -99,7 +100,9 @@ struct server_group {
     struct health_check check;
     struct verdict_rule rule;
     struct drain_policy drain;
-    uint32_t idle_timeout_ms; /* 1000..6000000 */
+    uint32_t idle_timeout_ms;   /* 1000..6000000 */
+    uint8_t hold;               /* enum hold_switch */
+    struct hold_origin held_by; /* of the switch as it is; the catalog's, no document has it */
     struct label labels[LIMIT_LABELS];
     uint32_t n_labels;
     struct backend *backends; /* owned; sorted by endpoint, no duplicates */

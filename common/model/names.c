@@ -6,6 +6,7 @@
 #include "common/model/check.h"
 #include "common/model/cluster.h"
 #include "common/model/group.h"
+#include "common/model/guard.h"
 #include "common/model/rule.h"
 
 #define NAME_TABLE(table, what_text, ...)                        \
@@ -48,6 +49,7 @@ NAME_TABLE(rule, "verdict rule", {RULE_LOCAL, "local"}, {RULE_ANY, "any"},
            {RULE_PERCENT, "percent"}, {RULE_ZONE_MAJORITY, "zone-majority"});
 NAME_TABLE(below_quorum, "below quorum", {BELOW_QUORUM_HOLD, "hold"},
            {BELOW_QUORUM_LOCAL, "local"});
+NAME_TABLE(hold, "hold", {HOLD_OFF, "off"}, {HOLD_ON, "on"});
 NAME_TABLE(raft_role, "raft role", {ROLE_VOTER, "voter"}, {ROLE_STANDBY, "standby"},
            {ROLE_SPARE, "spare"});
 NAME_TABLE(key_role, "key role", {KEY_ROLE_VIEWER, "viewer"}, {KEY_ROLE_OPERATOR, "operator"},

@@ -116,11 +116,7 @@ int validate_settings(const struct cluster_settings *settings, struct errmsg *er
             }
         }
     }
-    if (settings->is_held) {
-        return object_refuse(&object, err, ERR_UNAVAILABLE_YET,
-                             "hold is not available yet: leave it out");
-    }
-    return 0;
+    return validate_hold(&object, settings->hold, err);
 }
 
 /* A DNS name (letters, digits, "-", "_" and dots) or a numeric address. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/str.h"
+#include "common/model/guard.h"
 
 const struct range validate_idle_timeout = {1000, 6000000, "1s..6000s", "ms"};
 
@@ -42,6 +43,11 @@ int validate_range(const struct object *object, const char *field, uint64_t valu
                              range->text, value, range->unit);
     }
     return 0;
+}
+
+int validate_hold(const struct object *object, unsigned hold, struct errmsg *err)
+{
+    return hold == HOLD_KEEP ? 0 : validate_choice(object, "hold", &names_hold, hold, err);
 }
 
 int validate_choice(const struct object *object, const char *field, const struct name_table *table,

@@ -34,6 +34,8 @@ int validate_range(const struct object *object, const char *field, uint64_t valu
                    const struct range *range, struct errmsg *err);
 int validate_choice(const struct object *object, const char *field, const struct name_table *table,
                     unsigned value, struct errmsg *err);
+/* HOLD_KEEP, off or on. */
+int validate_hold(const struct object *object, unsigned hold, struct errmsg *err);
 int validate_text(const struct object *object, const char *field, const char *text,
                   struct errmsg *err);
 

@@ -317,7 +317,7 @@ static int check_forwarding(const struct object *object, const struct server_gro
         rc = validate_range(object, "idleTimeout", group->idle_timeout_ms, &validate_idle_timeout,
                             err);
     }
-    return rc;
+    return rc == 0 ? validate_hold(object, group->hold, err) : rc;
 }
 
 static int check_labels(const struct object *object, const struct server_group *group,

@@ -97,7 +97,15 @@ static const struct spec_field settings_fields[] = {
      .list = &cidr_list,
      .example = "[10.0.0.0/8]",
      .help = "The prefixes that backends may have addresses in."},
-    {.name = "hold", .flags = SPEC_LATER, .help = "Freezes automatic ejections everywhere."},
+    {.name = "hold",
+     .type = SPEC_TYPE_WORD,
+     .flags = SPEC_OMIT_ZERO | SPEC_ZERO_KEEPS,
+     AT(cluster_settings, hold),
+     .names = &names_hold,
+     .example = "off",
+     .help = "on: the votes take no backend of any group out of service, recoveries apply. Left "
+             "out, it stays as it is, so that applying a file does not end a hold that somebody "
+             "has set with `nodectl hold set`."},
 };
 const struct spec_table spec_settings_table = {"spec", settings_fields, COUNT(settings_fields),
                                                "What holds for the whole cluster."};

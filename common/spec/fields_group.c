@@ -325,6 +325,15 @@ static const struct spec_field group_fields[] = {
     {.name = "guard",
      .flags = SPEC_LATER,
      .help = "Limits on how fast and how often backends are taken out."},
+    {.name = "hold",
+     .type = SPEC_TYPE_WORD,
+     .flags = SPEC_OMIT_ZERO | SPEC_ZERO_KEEPS,
+     AT(server_group, hold),
+     .names = &names_hold,
+     .example = "off",
+     .help = "on: the votes take no backend of this group out of service, recoveries apply. Left "
+             "out, it stays as it is, so that applying a file does not end a hold that somebody "
+             "has set with `nodectl hold set`."},
     {.name = "drain",
      .type = SPEC_TYPE_OBJECT,
      AT(server_group, drain),

@@ -30,7 +30,8 @@ Jury__V1__ClusterSettings *wire_settings_new(struct wire_arena *arena,
         return NULL;
     }
     message->vote_interval = wire_duration_new(arena, settings->vote_interval_ms * NS_PER_MS);
-    message->hold = settings->is_held;
+    message->hold = settings->hold == HOLD_ON;
+    message->hold_switch = (Jury__V1__HoldSwitch)settings->hold;
     message->allowed_cidrs =
         wire_alloc_array(arena, settings->n_allowed, sizeof *message->allowed_cidrs);
     for (uint32_t i = 0; message->allowed_cidrs != NULL && i < settings->n_allowed; i++) {
@@ -63,11 +64,14 @@ int wire_settings_read(const Jury__V1__ClusterSettings *message,
     for (size_t i = 0; rc == 0 && i < message->n_allowed_cidrs; i++) {
         rc = cidr_parse(message->allowed_cidrs[i], &settings.allowed[i], err);
     }
+    if (rc == 0) {
+        settings.hold = message->hold ? HOLD_ON : HOLD_KEEP;
+        rc = read_enum("hold_switch", &names_hold, (int)message->hold_switch, &settings.hold, err);
+    }
     if (rc != 0) {
         errmsg_prefix(err, "cluster settings");
         return rc;
     }
-    settings.is_held = message->hold;
     *ret_settings = settings;
     return 0;
 }

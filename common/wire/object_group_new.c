@@ -194,6 +194,7 @@ Jury__V1__ServerGroup *wire_group_new(struct wire_arena *arena, const struct ser
         JURY__V1__SERVER_GROUP__FAIL_OPEN_THRESHOLD_FAIL_OPEN_PERCENT;
     message->fail_open_percent = group->fail_open_percent;
     message->failover = (Jury__V1__Failover)group->failover;
+    message->hold = (Jury__V1__HoldSwitch)group->hold;
     message->drain = drain_new(arena, &group->drain);
     message->idle_timeout = wire_duration_new(arena, group->idle_timeout_ms * NS_PER_MS);
     add_labels(arena, group, message);

@@ -368,6 +368,9 @@ static int read_choices(const Jury__V1__ServerGroup *message, struct server_grou
     if (rc == 0) {
         rc = read_enum("failover", &names_failover, (int)message->failover, &group->failover, err);
     }
+    if (rc == 0) {
+        rc = read_enum("hold", &names_hold, (int)message->hold, &group->hold, err);
+    }
     return rc;
 }
 

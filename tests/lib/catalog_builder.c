@@ -119,6 +119,16 @@ static struct change *add_named(struct command *command, enum change_kind kind, 
     return change;
 }
 
+struct change *build_hold(struct command *command, const char *group, bool is_on)
+{
+    struct change *change = add(command, CHANGE_SET_HOLD);
+    struct hold_update update = {.is_on = is_on};
+
+    strncpy(update.group, group, sizeof update.group - 1);
+    change->u.hold = duplicate(&update, sizeof update);
+    return change;
+}
+
 struct change *build_delete_group(struct command *command, const char *name)
 {
     return add_named(command, CHANGE_DELETE_GROUP, name);

@@ -15,6 +15,7 @@ struct endpoint build_endpoint(const char *text);
 struct change *build_put_group(struct command *command, const struct server_group *group);
 struct change *build_put(struct command *command, const char *name, const char *endpoints);
 struct change *build_delete_group(struct command *command, const char *name);
+struct change *build_hold(struct command *command, const char *group, bool is_on);
 struct change *build_listener(struct command *command, const char *name, const char *at,
                               const char *group);
 struct change *build_delete_listener(struct command *command, const char *name);

@@ -174,6 +174,7 @@ void random_group(struct prng *prng, uint32_t n_backends_max, struct server_grou
     ret_group->drain.is_on = prng_below(prng, 2) == 0;
     ret_group->drain.timeout_ms = (uint32_t)prng_below(prng, 3600001);
     ret_group->idle_timeout_ms = between(prng, 1000, 6000000);
+    ret_group->hold = (uint8_t)between(prng, HOLD_OFF, HOLD_ON);
     ret_group->n_labels = (uint32_t)prng_below(prng, LIMIT_LABELS + 1);
     for (uint32_t i = 0; i < ret_group->n_labels; i++) {
         random_name(prng, 1, LIMIT_LABEL_KEY_BYTES, ret_group->labels[i].key);
@@ -197,7 +198,7 @@ void random_settings(struct prng *prng, struct cluster_settings *ret_settings)
 {
     memset(ret_settings, 0, sizeof *ret_settings);
     ret_settings->vote_interval_ms = between(prng, 200, 5000);
-    ret_settings->is_held = prng_below(prng, 2) == 0;
+    ret_settings->hold = (uint8_t)between(prng, HOLD_OFF, HOLD_ON);
     ret_settings->n_allowed = between(prng, 1, LIMIT_CIDRS);
     for (uint32_t i = 0; i < ret_settings->n_allowed; i++) {
         struct cidr *cidr = &ret_settings->allowed[i];

@@ -31,6 +31,7 @@ static const struct word_value held_words[] = {
     {"held-no-own-vote", HELD_NO_OWN_VOTE},
     {"held-check-changed", HELD_CHECK_CHANGED},
     {"held-last-known-good", HELD_LAST_KNOWN_GOOD},
+    {"held-hold", HELD_BY_HOLD},
     {NULL, 0},
 };
 
@@ -64,6 +65,38 @@ static bool parse_figure(struct scenario *scenario, const char *word, struct exp
     return false;
 }
 
+/* "none" or "hold,velocity": bits, plus one. */
+static uint16_t parse_guards(struct scenario *scenario, const char *text)
+{
+    char list[64];
+    unsigned bits = 0;
+    char *rest = NULL;
+
+    snprintf(list, sizeof list, "%s", text);
+    for (char *word = strtok_r(list, ",", &rest); word != NULL; word = strtok_r(NULL, ",", &rest)) {
+        unsigned guard = GUARD_NONE + 1;
+
+        while (guard < GUARD_KINDS && strcmp(guard_word(guard), word) != 0) {
+            guard++;
+        }
+        if (guard == GUARD_KINDS && strcmp(word, "none") != 0) {
+            script_fail(scenario, "unknown guard \"%s\"", word);
+        }
+        bits |= guard == GUARD_KINDS ? 0 : 1U << guard;
+    }
+    return (uint16_t)(bits + 1);
+}
+
+static uint16_t guards_of(const struct group_view *view)
+{
+    unsigned bits = 0;
+
+    for (unsigned i = 0; i < view->n_guards; i++) {
+        bits |= 1U << view->guards[i].guard;
+    }
+    return (uint16_t)(bits + 1);
+}
+
 static bool parse_named(struct scenario *scenario, const char *word, struct expectation *to)
 {
     if (strncmp(word, "class=", 6) == 0) {
@@ -74,6 +107,10 @@ static bool parse_named(struct scenario *scenario, const char *word, struct expe
             }
         }
         script_fail(scenario, "unknown class in \"%s\"", word);
+    }
+    if (strncmp(word, "guards=", 7) == 0) {
+        to->guards = parse_guards(scenario, word + 7);
+        return true;
     }
     if (strncmp(word, "opinion=", 8) == 0) {
         for (unsigned opinion = OPINION_NONE; opinion <= OPINION_FAIL; opinion++) {
@@ -206,9 +243,11 @@ static bool group_holds(struct scenario *scenario, const struct expectation *e,
         snprintf(text, 256, "node %u does not know %s", (unsigned)node->id, e->group);
         return false;
     }
-    snprintf(text, 256, "node %u has group %s %s%s", (unsigned)node->id, e->group,
-             group_state_word((enum group_state)v.group_state), v.marks != 0 ? " warming" : "");
+    snprintf(text, 256, "node %u has group %s %s%s guards=%#x", (unsigned)node->id, e->group,
+             group_state_word((enum group_state)v.group_state), v.marks != 0 ? " warming" : "",
+             guards_of(&v) - 1U);
     return (e->state == 0 || e->state == v.group_state) &&
+           (e->guards == 0 || e->guards == guards_of(&v)) &&
            (v.marks & e->marks_set) == e->marks_set && (v.marks & e->marks_clear) == 0;
 }
 

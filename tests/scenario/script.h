@@ -56,6 +56,7 @@ struct expectation {
     int16_t n, q, c, f, p, lost; /* -1 = any */
     char reason[32];             /* empty: any */
     uint8_t held;                /* bits of enum held_cause that must be set */
+    uint16_t guards;             /* of the group: bits 1 << enum guard_kind, all of them; +1 */
 };
 
 /* What `golden` statements have shown so far: the two files of the scenario, as they would be. */

@@ -474,6 +474,7 @@ void statement_run(struct scenario *scenario)
         {"group", statement_group},
         {"weight", statement_weight},
         {"admin", statement_admin},
+        {"hold", statement_hold},
         {"churn", statement_churn},
         {"backend", run_backend},
         {"cut", run_cut_off},

@@ -9,6 +9,7 @@ void statement_vote_interval(struct scenario *scenario, const char *text);
 void statement_zones(struct scenario *scenario);
 void statement_group(struct scenario *scenario);
 void statement_weight(struct scenario *scenario);
+void statement_hold(struct scenario *scenario);
 void statement_admin(struct scenario *scenario);
 void statement_churn(struct scenario *scenario);
 

@@ -206,6 +206,27 @@ void statement_weight(struct scenario *scenario)
     put_group(scenario, group);
 }
 
+void statement_hold(struct scenario *scenario)
+{
+    struct command command = {0};
+    const char *group = script_word(scenario, 2);
+    bool is_on = script_is(scenario, 1, "on");
+
+    if (!is_on && !script_is(scenario, 1, "off")) {
+        script_fail(scenario, "hold on or off?");
+    }
+    group = strcmp(group, "all") == 0 ? "" : group;
+    if (!script_is(scenario, 3, "node")) {
+        build_hold(&command, group, is_on);
+        commit(scenario, &command);
+        return;
+    }
+    uint64_t id = script_number(scenario, script_word(scenario, 4), scenario->world.n_nodes);
+    const struct hold_override hold = {.group = group, .is_on = is_on, .actor = "local"};
+    struct engine_event event = {.kind = ENGINE_HOLD, .u.hold = &hold};
+    world_step(&scenario->world, &scenario->world.nodes[id], &event);
+}
+
 void statement_admin(struct scenario *scenario)
 {
     struct command command = {0};

@@ -212,7 +212,7 @@ static void settings_default_to_one_second_and_private_prefixes(void **unused)
     for (size_t i = 0; i < 5; i++) {
         assert_string_equal(cidr_format(&settings.allowed[i], text), prefixes[i]);
     }
-    assert_false(settings.is_held);
+    assert_int_equal(settings.hold, HOLD_KEEP);
 }
 
 int main(void)

@@ -373,9 +373,11 @@ static void settings_are_checked(void **unused)
     expect(validate_settings(&s, &err), &err, ERR_LIMIT,
            "cluster settings: allowedCidrs holds 65 prefixes, the limit is 64");
     cluster_settings_default(&s);
-    s.is_held = true;
-    expect(validate_settings(&s, &err), &err, ERR_UNAVAILABLE_YET,
-           "cluster settings: hold is not available yet: leave it out");
+    s.hold = HOLD_ON;
+    assert_int_equal(validate_settings(&s, &err), 0);
+    s.hold = HOLD_ON + 1;
+    expect(validate_settings(&s, &err), &err, ERR_INVALID,
+           "cluster settings: hold must be off or on");
 }
 
 static void nodes_are_checked(void **unused)

@@ -166,8 +166,8 @@ static void unknown_and_later_fields_are_refused(void **state)
          "listener \"front\": proxyProtocol is not available yet"},
         {LISTENER("  lastPort: 90\n"), 5, 3, ERR_UNAVAILABLE_YET,
          "listener \"front\": lastPort is not available yet"},
-        {"apiVersion: jury/v1\nkind: ClusterSettings\nspec: {hold: true}\n", 3, 8,
-         ERR_UNAVAILABLE_YET, "cluster settings: hold is not available yet"},
+        {"apiVersion: jury/v1\nkind: ClusterSettings\nspec: {hold: true}\n", 3, 14, ERR_INVALID,
+         "cluster settings: hold must be off or on, got \"true\""},
         {NODE("  id: 1\n  probeSources: [10.0.0.1]\n"), 5, 3, ERR_UNAVAILABLE_YET,
          "node \"1\": probeSources is not available yet"},
     };

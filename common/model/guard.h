@@ -1,0 +1,48 @@
+/* Guards: limits on what votes may take out of service (spec.md 5). What the operator declares; the
+ * decisions are in agent/core/guard.h. */
+#ifndef JURY_MODEL_GUARD_H
+#define JURY_MODEL_GUARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/limits.h"
+
+/* The hold switch of a group or of the cluster: no ejection while it is on, recoveries apply. A
+ * document that does not say leaves it as it is, so that applying a file again does not undo an
+ * operator's hold. Never HOLD_KEEP in a catalog. */
+enum hold_switch {
+    HOLD_KEEP = 0,
+    HOLD_OFF = 1,
+    HOLD_ON = 2
+};
+
+/* Where a hold comes from: several may be on at once, each ends by itself. Bits. */
+enum hold_source {
+    HOLD_BY_CLUSTER = 1 << 0,   /* the replicated flag of the cluster */
+    HOLD_BY_GROUP = 1 << 1,     /* the replicated flag of the group */
+    HOLD_BY_NODE = 1 << 2,      /* this node's override of everything */
+    HOLD_BY_NODE_GROUP = 1 << 3 /* this node's override of the group */
+};
+/* "cluster", "group", "node"; of several the first. */
+const char *hold_source_word(unsigned sources);
+
+/* Who switched a hold and when, for people. */
+struct hold_origin {
+    char actor[LIMIT_NAME_BYTES + 1]; /* name of the key, "local" for the unix socket; may be "" */
+    int64_t wall_ms;                  /* 0 = never */
+};
+
+/* X(name, number, word) of each guard; the numbers are in events and the API. */
+#define GUARDS(X) X(GUARD_HOLD, 1, "hold")
+
+enum guard_kind {
+    GUARD_NONE = 0,
+#define GUARD_ENUM(name, number, word) name = number,
+    GUARDS(GUARD_ENUM)
+#undef GUARD_ENUM
+};
+#define GUARD_KINDS 2 /* one more than the highest number */
+const char *guard_word(unsigned kind);
+
+#endif
