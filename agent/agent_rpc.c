@@ -156,6 +156,18 @@ static void hook_ask_peers(void *user, struct target_id target)
     }
 }
 
+static int hook_override_hold(void *user, const struct hold_override *hold)
+{
+    struct agent *agent = user;
+    struct engine_event event = {.kind = ENGINE_HOLD, .u.hold = hold};
+
+    if (!agent->is_formed || engine_catalog(agent->engine) == NULL) {
+        return ERR_NOTREADY;
+    }
+    agent_step(agent, &event);
+    return 0;
+}
+
 static const struct engine *hook_engine(void *user)
 {
     const struct agent *agent = user;
@@ -253,6 +265,7 @@ int agent_rpc_open(struct agent *agent, struct errmsg *err)
                                     .store = agent_view_store,
                                     .forward = hook_forward,
                                     .ask_peers = hook_ask_peers,
+                                    .override_hold = hook_override_hold,
                                     .engine = hook_engine,
                                     .node = agent_view_node,
                                     .peer = agent_view_peer,

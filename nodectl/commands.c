@@ -112,6 +112,31 @@ const struct ctl_command ctl_commands[] = {
      .n_args_max = 1,
      .flags = {FLAG_EXPECTED_REVISION}},
     {.section = "Groups and backends",
+     .name = "hold set",
+     .arguments = "[GROUP]",
+     .summary = "freeze: the votes take no backend out of service, recoveries apply",
+     .help = "Without GROUP for every group. The switch is replicated and reaches every node that "
+             "the leader reaches; with --local it is an override of the asked node alone, which "
+             "needs no leader. A hold that is on anywhere counts; each is cleared by itself.",
+     .examples = "nodectl hold set\nnodectl hold set web\nnodectl hold set --local",
+     .run = cmd_hold_set,
+     .n_args_max = 1,
+     .flags = {FLAG_LOCAL}},
+    {.section = "Groups and backends",
+     .name = "hold clear",
+     .arguments = "[GROUP]",
+     .summary = "end a hold; what the votes say takes effect at once",
+     .help = "Without GROUP the hold of the cluster; holds of single groups stay. With --local the "
+             "override of the asked node.",
+     .run = cmd_hold_clear,
+     .n_args_max = 1,
+     .flags = {FLAG_LOCAL}},
+    {.section = "Groups and backends",
+     .name = "hold show",
+     .arguments = "",
+     .summary = "the holds that are on for the asked node, who set them and when",
+     .run = cmd_hold_show},
+    {.section = "Groups and backends",
      .name = "listener list",
      .arguments = "",
      .summary = "all listeners",
@@ -256,7 +281,8 @@ static int refuse_verb(struct ctl *ctl, const char *noun, const char *verb)
 /* A word that is near a command, a noun, or the verb of a noun. */
 static int refuse_word(struct ctl *ctl, const char *word)
 {
-    static const char *const nouns[] = {"group", "backend", "listener", "cluster", "node", "key"};
+    static const char *const nouns[] = {"group",   "backend", "hold", "listener",
+                                        "cluster", "node",    "key"};
     const char *names[64];
     size_t n = collect("", names, 56);
 

@@ -113,6 +113,9 @@ const struct ctl_flag ctl_flags[CTL_N_FLAGS] = {
                             .max = 3600000,
                             .help = "how long open flows may live on, 0s-3600s; without it the "
                                     "group's drain timeout"},
+    [FLAG_LOCAL] = {.name = "local",
+                    .type = CTL_FLAG_SWITCH,
+                    .help = "of the asked node alone: needs no leader, ends with its agent"},
     [FLAG_GROUP] = {.name = "group",
                     .argument = "NAME",
                     .type = CTL_FLAG_TEXT,
@@ -121,7 +124,8 @@ const struct ctl_flag ctl_flags[CTL_N_FLAGS] = {
         {.name = "type",
          .argument = "TYPE",
          .type = CTL_FLAG_CHOICE,
-         .choices = "verdict|reachable|opinion|group|observers|catalog|catalogs-differ|peer|drain",
+         .choices = "verdict|reachable|opinion|group|observers|catalog|catalogs-differ|peer|drain|"
+                    "guard",
          .help = "only of this type"},
     [FLAG_LIMIT] = {.name = "limit",
                     .argument = "N",

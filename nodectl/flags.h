@@ -29,6 +29,7 @@ enum ctl_flag_id {
     FLAG_WAIT,
     FLAG_CANCEL,
     FLAG_DRAIN_TIMEOUT,
+    FLAG_LOCAL,
     FLAG_GROUP,
     FLAG_TYPE,
     FLAG_LIMIT,

@@ -99,6 +99,7 @@ struct view {
     const struct engine *engine;   /* may be NULL */
     uint64_t now_ns;
     uint64_t boot_ns;
+    const char *actor; /* who asks */
     struct wire_arena *arena;
 };
 
@@ -217,6 +218,10 @@ int handle_describe_node(const struct view *view, const ProtobufCMessage *reques
                          ProtobufCMessage **ret_response, struct errmsg *err);
 int handle_list_counters(const struct view *view, const ProtobufCMessage *request,
                          ProtobufCMessage **ret_response, struct errmsg *err);
+int handle_override_hold(const struct view *view, const ProtobufCMessage *request,
+                         ProtobufCMessage **ret_response, struct errmsg *err);
+int handle_list_holds(const struct view *view, const ProtobufCMessage *request,
+                      ProtobufCMessage **ret_response, struct errmsg *err);
 int handle_get_version(const struct view *view, const ProtobufCMessage *request,
                        ProtobufCMessage **ret_response, struct errmsg *err);
 
@@ -226,6 +231,12 @@ int handle_drain_command(const ProtobufCMessage *request, struct command *ret_co
                          uint32_t *ret_index, struct errmsg *err);
 int handle_ready_command(const ProtobufCMessage *request, struct command *ret_command,
                          uint32_t *ret_index, struct errmsg *err);
+int handle_set_hold_command(const ProtobufCMessage *request, struct command *ret_command,
+                            uint32_t *ret_index, struct errmsg *err);
+int handle_clear_hold_command(const ProtobufCMessage *request, struct command *ret_command,
+                              uint32_t *ret_index, struct errmsg *err);
+ProtobufCMessage *handle_set_hold_answer_new(struct wire_arena *arena, uint64_t revision);
+ProtobufCMessage *handle_clear_hold_answer_new(struct wire_arena *arena, uint64_t revision);
 ProtobufCMessage *handle_apply_answer_new(struct wire_arena *arena, uint64_t revision);
 ProtobufCMessage *handle_drain_answer_new(struct wire_arena *arena, uint64_t revision);
 ProtobufCMessage *handle_ready_answer_new(struct wire_arena *arena, uint64_t revision);

@@ -43,10 +43,12 @@ static uint64_t engine_revision(struct rpc_server *server)
 
 /* --- the answer --- */
 
-static struct view view_of(struct rpc_server *server, struct wire_arena *arena)
+static struct view view_of(struct rpc_server *server, const struct call *call,
+                           struct wire_arena *arena)
 {
     return (struct view){
         .server = server,
+        .actor = call->identity.name,
         .catalog = rpc_server_catalog(server),
         .engine = server->hooks.engine(server->hooks.user),
         .now_ns = server->now_ns,
@@ -87,7 +89,7 @@ static void run(struct rpc_server *server, struct call *call)
     ProtobufCMessage *request, *response = NULL;
 
     wire_arena_init(&arena, 2 * RPC_ANSWER_BUDGET_BYTES);
-    struct view view = view_of(server, &arena);
+    struct view view = view_of(server, call, &arena);
     int rc = rpc_call_request(call, &arena, &request, &err);
     if (rc == 0 && call->is_dry_run) {
         begin_check(server, call, request);
@@ -120,7 +122,7 @@ static bool waits_for_peers(struct rpc_server *server, struct call *call)
         return false;
     }
     wire_arena_init(&arena, RPC_ANSWER_BUDGET_BYTES);
-    struct view view = view_of(server, &arena);
+    struct view view = view_of(server, call, &arena);
     if (rpc_call_request(call, &arena, &request, NULL) == 0) {
         if (call->stage != CALL_PEERS) {
             struct target_id target = handle_why_target(&view, request);
@@ -419,7 +421,7 @@ void rpc_check_done(struct rpc_server *server, struct call *call, const struct r
         return;
     }
     wire_arena_init(&arena, 2 * RPC_ANSWER_BUDGET_BYTES);
-    struct view view = view_of(server, &arena);
+    struct view view = view_of(server, call, &arena);
     if (rpc_call_request(call, &arena, &request, &err) == 0) {
         rpc_call_answer(server, call, &arena, handle_dry_run_new(&view, request),
                         engine_revision(server));

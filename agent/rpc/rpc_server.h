@@ -142,6 +142,9 @@ struct rpc_hooks {
     /* Ask all heard peers for what they know about their vote on a target (an ENGINE_ASK step of
      * the engine); what they answer goes into the engine and shows as has_detail. */
     void (*ask_peers)(void *user, struct target_id target);
+    /* This node's own hold on or off (an ENGINE_HOLD step). Borrowed. ERR_NOTREADY: no catalog is
+     * in use yet. */
+    int (*override_hold)(void *user, const struct hold_override *hold);
 
     /* --- views --- */
     /* The engine: read by engine_view.h alone, which changes nothing. NULL before there is one. Its

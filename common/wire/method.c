@@ -7,6 +7,7 @@
 #include "jury/v1/config.pb-c.h"
 #include "jury/v1/event.pb-c.h"
 #include "jury/v1/group.pb-c.h"
+#include "jury/v1/hold.pb-c.h"
 #include "jury/v1/listener.pb-c.h"
 #include "jury/v1/verdict.pb-c.h"
 

@@ -225,6 +225,17 @@ static int hook_forward(void *user, uint64_t forward_id, uint64_t node_id,
     return 0;
 }
 
+static int hook_override_hold(void *user, const struct hold_override *hold)
+{
+    struct rpc_world_node *node = user;
+    struct engine_event event = {.kind = ENGINE_HOLD,
+                                 .now_ns = node->world->now_ns,
+                                 .boot_ns = node->world->now_ns,
+                                 .u.hold = hold};
+
+    return engine_step(node->engine, &event, node->world->actions);
+}
+
 static void hook_ask_peers(void *user, struct target_id target)
 {
     struct rpc_world_node *node = user;
@@ -358,6 +369,7 @@ void rpc_world_start(struct rpc_world *world, uint64_t node_id)
         .store = hook_store,
         .forward = hook_forward,
         .ask_peers = hook_ask_peers,
+        .override_hold = hook_override_hold,
         .engine = hook_engine,
         .node = hook_node,
         .peer = hook_peer,

@@ -1,0 +1,196 @@
+/* The hold switch: replicated, or of this node alone. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/core/engine_view.h"
+#include "agent/rpc/rpc_internal.h"
+#include "common/base/str.h"
+#include "common/wire/object.h"
+#include "jury/v1/hold.pb-c.h"
+
+/* --- replicated --- */
+
+static int check_name(const char *group, struct errmsg *err)
+{
+    if (strlen(group) > LIMIT_NAME_BYTES) {
+        return errmsg_set(err, ERR_INVALID, "group must be a name of at most %d bytes",
+                          LIMIT_NAME_BYTES);
+    }
+    return 0;
+}
+
+static int hold_command(const char *group, bool is_on, struct command *ret_command,
+                        uint32_t *ret_index, struct errmsg *err)
+{
+    struct change *change;
+    struct hold_update *update;
+    int rc = check_name(group, err);
+
+    *ret_index = UINT32_MAX;
+    if (rc != 0) {
+        return rc;
+    }
+    change = calloc(1, sizeof *change);
+    update = calloc(1, sizeof *update);
+    if (change == NULL || update == NULL) {
+        free(change);
+        free(update);
+        return errmsg_set(err, ERR_NOMEM, "out of memory");
+    }
+    str_copy(update->group, sizeof update->group, group);
+    update->is_on = is_on;
+    change->kind = CHANGE_SET_HOLD;
+    change->u.hold = update;
+    ret_command->changes = change;
+    ret_command->n_changes = 1;
+    return 0;
+}
+
+int handle_set_hold_command(const ProtobufCMessage *request, struct command *ret_command,
+                            uint32_t *ret_index, struct errmsg *err)
+{
+    return hold_command(((const Jury__V1__SetHoldRequest *)request)->group, true, ret_command,
+                        ret_index, err);
+}
+
+int handle_clear_hold_command(const ProtobufCMessage *request, struct command *ret_command,
+                              uint32_t *ret_index, struct errmsg *err)
+{
+    return hold_command(((const Jury__V1__ClearHoldRequest *)request)->group, false, ret_command,
+                        ret_index, err);
+}
+
+ProtobufCMessage *handle_set_hold_answer_new(struct wire_arena *arena, uint64_t revision)
+{
+    Jury__V1__SetHoldResponse *response =
+        WIRE_NEW(arena, Jury__V1__SetHoldResponse, jury__v1__set_hold_response);
+
+    if (response == NULL) {
+        return NULL;
+    }
+    response->revision = revision;
+    return &response->base;
+}
+
+ProtobufCMessage *handle_clear_hold_answer_new(struct wire_arena *arena, uint64_t revision)
+{
+    Jury__V1__ClearHoldResponse *response =
+        WIRE_NEW(arena, Jury__V1__ClearHoldResponse, jury__v1__clear_hold_response);
+
+    if (response == NULL) {
+        return NULL;
+    }
+    response->revision = revision;
+    return &response->base;
+}
+
+/* --- this node alone --- */
+
+static uint64_t node_id_of(const struct view *view)
+{
+    struct rpc_node node = {0};
+
+    view->server->hooks.node(view->server->hooks.user, &node);
+    return node.node_id;
+}
+
+int handle_override_hold(const struct view *view, const ProtobufCMessage *request,
+                         ProtobufCMessage **ret_response, struct errmsg *err)
+{
+    const Jury__V1__OverrideHoldRequest *override = (const Jury__V1__OverrideHoldRequest *)request;
+    struct rpc_server *server = view->server;
+    const struct hold_override hold = {.group = override->group,
+                                       .is_on = override->on,
+                                       .actor = view->actor,
+                                       .wall_ms = server->hooks.wall_ms(server->hooks.user)};
+
+    if (view->catalog == NULL) {
+        return errmsg_set(err, ERR_NOTREADY, "this node has no catalog yet");
+    }
+    if (override->group[0] != '\0' && catalog_group_find(view->catalog, override->group) == NULL) {
+        return errmsg_set(err, ERR_NOTFOUND, "server group \"%.128s\" not found", override->group);
+    }
+    int rc = server->hooks.override_hold(server->hooks.user, &hold);
+    if (rc != 0) {
+        return errmsg_set(err, rc, "this node has no catalog yet");
+    }
+    Jury__V1__OverrideHoldResponse *response =
+        WIRE_NEW(view->arena, Jury__V1__OverrideHoldResponse, jury__v1__override_hold_response);
+    if (response != NULL) {
+        response->node_id = node_id_of(view);
+        *ret_response = &response->base;
+    }
+    return 0;
+}
+
+/* --- what is on --- */
+
+static Jury__V1__HoldSource source_of(unsigned source)
+{
+    switch ((enum hold_source)source) {
+    case HOLD_BY_CLUSTER:
+        return JURY__V1__HOLD_SOURCE__HOLD_SOURCE_CLUSTER;
+    case HOLD_BY_GROUP:
+        return JURY__V1__HOLD_SOURCE__HOLD_SOURCE_GROUP;
+    case HOLD_BY_NODE:
+        return JURY__V1__HOLD_SOURCE__HOLD_SOURCE_NODE;
+    case HOLD_BY_NODE_GROUP:
+        return JURY__V1__HOLD_SOURCE__HOLD_SOURCE_NODE_GROUP;
+    }
+    return JURY__V1__HOLD_SOURCE__HOLD_SOURCE_UNSPECIFIED;
+}
+
+/* False when the arena is used up. */
+static bool add_holds(const struct view *view, const char *group,
+                      Jury__V1__ListHoldsResponse *response)
+{
+    struct hold_view holds[2];
+    size_t n = engine_view_holds(view->engine, group, holds);
+
+    for (size_t i = 0; i < n; i++) {
+        Jury__V1__Hold *hold = WIRE_NEW(view->arena, Jury__V1__Hold, jury__v1__hold);
+
+        if (hold == NULL) {
+            return false;
+        }
+        hold->source = source_of(holds[i].source);
+        hold->group = wire_text(view->arena, group);
+        hold->actor = wire_text(view->arena, holds[i].by.actor);
+        if (holds[i].by.wall_ms != 0) {
+            hold->time = wire_timestamp_new(view->arena, holds[i].by.wall_ms);
+        }
+        response->holds[response->n_holds++] = hold;
+    }
+    return true;
+}
+
+int handle_list_holds(const struct view *view, const ProtobufCMessage *request,
+                      ProtobufCMessage **ret_response, struct errmsg *err)
+{
+    Jury__V1__ListHoldsResponse *response =
+        WIRE_NEW(view->arena, Jury__V1__ListHoldsResponse, jury__v1__list_holds_response);
+
+    (void)request;
+    if (view->catalog == NULL || view->engine == NULL) {
+        return errmsg_set(err, ERR_NOTREADY, "this node has no catalog yet");
+    }
+    if (response == NULL) {
+        return 0;
+    }
+    size_t n_groups = catalog_n_groups(view->catalog);
+    response->node_id = node_id_of(view);
+    response->holds = wire_alloc_array(view->arena, 2 * (n_groups + 1), sizeof *response->holds);
+    if (response->holds == NULL || !add_holds(view, "", response)) {
+        return 0;
+    }
+    for (size_t i = 0; i < n_groups; i++) {
+        const char *name = catalog_group_at(view->catalog, i)->spec.name;
+
+        if (!add_holds(view, name, response)) {
+            return 0;
+        }
+    }
+    response->n_backends = engine_n_held_by_hold(view->engine);
+    *ret_response = &response->base;
+    return 0;
+}
