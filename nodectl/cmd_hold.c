@@ -121,9 +121,9 @@ static void render_holds(struct ctl *ctl, const Jury__V1__ListHoldsResponse *ans
         render_cell(table, "%s", hold->time == NULL ? "-" : render_time(hold->time, text));
     }
     render_table_print(ctl, table);
-    fprintf(ctl->out,
-            "%" PRIu32 " backends stay in service on node %" PRIu64 " against the votes\n",
-            answer->n_backends, answer->node_id);
+    fprintf(ctl->out, "%" PRIu32 " %s in service on node %" PRIu64 " against the votes\n",
+            answer->n_backends, answer->n_backends == 1 ? "backend stays" : "backends stay",
+            answer->node_id);
 }
 
 int cmd_hold_show(struct ctl *ctl)

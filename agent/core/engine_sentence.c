@@ -168,6 +168,12 @@ static void find_next(const struct backend_view *view, const struct tally *tally
                  health_state_word((enum health_state)to));
         return;
     }
+    if (to == HEALTH_UNHEALTHY && (view->held_causes & HELD_BY_HOLD) != 0) {
+        next->is_possible = true;
+        snprintf(next->sentence, sizeof next->sentence,
+                 "goes unhealthy when hold ends: the votes say so already");
+        return;
+    }
     struct verdict_need need = verdict_need(&view->rule, tally, to);
     next->is_possible = need.is_possible;
     next->votes = (uint8_t)(need.n_turned + need.n_new);

@@ -180,6 +180,15 @@ static void hook_ask_peers(void *user, struct target_id target)
     world_step(asked->world, asked->node, &event);
 }
 
+static int hook_override_hold(void *user, const struct hold_override *hold)
+{
+    struct asked *asked = user;
+    struct engine_event event = {.kind = ENGINE_HOLD, .u.hold = hold};
+
+    world_step(asked->world, asked->node, &event);
+    return 0;
+}
+
 static const struct engine *hook_engine(void *user)
 {
     return ((const struct asked *)user)->node->engine;
@@ -410,6 +419,7 @@ static struct rpc_server *server_new(struct asked *asked)
         .store = hook_store,
         .forward = hook_forward,
         .ask_peers = hook_ask_peers,
+        .override_hold = hook_override_hold,
         .engine = hook_engine,
         .node = hook_node,
         .peer = hook_peer,
