@@ -69,195 +69,193 @@ static char *doubt_sentence(const struct view *view, const struct event *event)
     return wire_format(view->arena, "this node doubts its own %s probes (score %u): %s",
                        part_kinds_format(event->to, kinds), event->doubt_score,
                        doubt_causes_format(event->doubt_causes, causes));
-    static char *guard_sentence(const struct view *view, const struct event *event,
-                                const char *what)
-    {
-        const char *of = what[0] != '\0' ? what : "every group";
+}
 
-        if (event->guard == GUARD_HOLD) {
-            return wire_format(view->arena, "hold of %s is %s (%s%s%s)", of,
-                               state_word(event, event->to), hold_source_word(event->hold_source),
-                               event->actor[0] != '\0' ? ", by " : "", event->actor);
-        }
-        return wire_format(view->arena, "guard %s of %s is %s", guard_word(event->guard), of,
-                           state_word(event, event->to));
+static char *guard_sentence(const struct view *view, const struct event *event, const char *what)
+{
+    const char *of = what[0] != '\0' ? what : "every group";
+
+    if (event->guard == GUARD_HOLD) {
+        return wire_format(view->arena, "hold of %s is %s (%s%s%s)", of,
+                           state_word(event, event->to), hold_source_word(event->hold_source),
+                           event->actor[0] != '\0' ? ", by " : "", event->actor);
     }
+    return wire_format(view->arena, "guard %s of %s is %s", guard_word(event->guard), of,
+                       state_word(event, event->to));
+}
 
-    static char *sentence(const struct view *view, const struct event *event)
-    {
-        struct wire_arena *arena = view->arena;
-        const char *what = subject(view, event);
+static char *sentence(const struct view *view, const struct event *event)
+{
+    struct wire_arena *arena = view->arena;
+    const char *what = subject(view, event);
 
-        if (what == NULL) {
-            return NULL;
-        }
-        switch ((enum event_kind)event->kind) {
-        case EVENT_VERDICT_CHANGED:
-            return verdict_sentence(view, event, what);
-        case EVENT_REACHABLE_CHANGED:
-            return wire_format(arena, "%s is %s from this node", what,
-                               state_word(event, event->to));
-        case EVENT_OPINION_CHANGED:
-            return wire_format(arena, "this node's opinion of %s is %s, was %s: %s",
-                               what[0] != '\0' ? what : "a target", state_word(event, event->to),
-                               state_word(event, event->from), probe_reason_word(event->reason));
-        case EVENT_GROUP_CHANGED:
-            return wire_format(arena, "group %s is %s, was %s", what, state_word(event, event->to),
-                               state_word(event, event->from));
-        case EVENT_OBSERVERS_CHANGED:
-            return wire_format(arena, "observing nodes: %u, before %u", event->to, event->from);
-        case EVENT_CATALOG_ADOPTED:
-            return wire_format(arena, "revision %" PRIu64 " is in use", event->revision);
-        case EVENT_CATALOGS_DIFFER:
-            return wire_format(arena,
-                               "node %" PRIu64 " has another catalog at the same revision %" PRIu64
-                               ": its votes are refused",
-                               event->node_id, event->revision);
-        case EVENT_PEER_EPOCH:
-            return wire_format(arena, "node %" PRIu64 " was started again", event->node_id);
-        case EVENT_DRAIN_DONE:
-            return wire_format(arena, "%s has no flows left on any node", what);
-        case EVENT_SELF_DOUBT:
-            return doubt_sentence(view, event);
-        case EVENT_GUARD_CHANGED:
-            return guard_sentence(view, event, what);
-        case EVENT_NONE:
-            break;
-        }
-        return wire_format(arena, "event of kind %u", event->kind);
+    if (what == NULL) {
+        return NULL;
     }
-
-    static void add_votes(const struct view *view, const struct event *event,
-                          Jury__V1__Event *message)
-    {
-        message->votes = wire_alloc_array(view->arena, EVENT_VOTES, sizeof *message->votes);
-        for (size_t i = 0; message->votes != NULL && i < event->n_votes && i < EVENT_VOTES; i++) {
-            const struct event_vote *vote = &event->votes[i];
-            Jury__V1__EventVote *vote_message =
-                WIRE_NEW(view->arena, Jury__V1__EventVote, jury__v1__event_vote);
-
-            if (vote_message == NULL) {
-                return;
-            }
-            vote_message->node_id = vote->node_id;
-            vote_message->opinion = (Jury__V1__Opinion)vote->opinion;
-            vote_message->reason = (Jury__V1__ProbeReason)vote->reason;
-            vote_message->http_status = vote->http_status;
-            vote_message->age = wire_duration_new(view->arena, vote->age_ns);
-            message->votes[message->n_votes++] = vote_message;
-        }
+    switch ((enum event_kind)event->kind) {
+    case EVENT_VERDICT_CHANGED:
+        return verdict_sentence(view, event, what);
+    case EVENT_REACHABLE_CHANGED:
+        return wire_format(arena, "%s is %s from this node", what, state_word(event, event->to));
+    case EVENT_OPINION_CHANGED:
+        return wire_format(arena, "this node's opinion of %s is %s, was %s: %s",
+                           what[0] != '\0' ? what : "a target", state_word(event, event->to),
+                           state_word(event, event->from), probe_reason_word(event->reason));
+    case EVENT_GROUP_CHANGED:
+        return wire_format(arena, "group %s is %s, was %s", what, state_word(event, event->to),
+                           state_word(event, event->from));
+    case EVENT_OBSERVERS_CHANGED:
+        return wire_format(arena, "observing nodes: %u, before %u", event->to, event->from);
+    case EVENT_CATALOG_ADOPTED:
+        return wire_format(arena, "revision %" PRIu64 " is in use", event->revision);
+    case EVENT_CATALOGS_DIFFER:
+        return wire_format(arena,
+                           "node %" PRIu64 " has another catalog at the same revision %" PRIu64
+                           ": its votes are refused",
+                           event->node_id, event->revision);
+    case EVENT_PEER_EPOCH:
+        return wire_format(arena, "node %" PRIu64 " was started again", event->node_id);
+    case EVENT_DRAIN_DONE:
+        return wire_format(arena, "%s has no flows left on any node", what);
+    case EVENT_SELF_DOUBT:
+        return doubt_sentence(view, event);
+    case EVENT_GUARD_CHANGED:
+        return guard_sentence(view, event, what);
+    case EVENT_NONE:
+        break;
     }
+    return wire_format(arena, "event of kind %u", event->kind);
+}
 
-    static Jury__V1__Event *event_new(const struct view *view, const struct event *event)
-    {
-        Jury__V1__Event *message = WIRE_NEW(view->arena, Jury__V1__Event, jury__v1__event);
-        int *values;
+static void add_votes(const struct view *view, const struct event *event, Jury__V1__Event *message)
+{
+    message->votes = wire_alloc_array(view->arena, EVENT_VOTES, sizeof *message->votes);
+    for (size_t i = 0; message->votes != NULL && i < event->n_votes && i < EVENT_VOTES; i++) {
+        const struct event_vote *vote = &event->votes[i];
+        Jury__V1__EventVote *vote_message =
+            WIRE_NEW(view->arena, Jury__V1__EventVote, jury__v1__event_vote);
 
+        if (vote_message == NULL) {
+            return;
+        }
+        vote_message->node_id = vote->node_id;
+        vote_message->opinion = (Jury__V1__Opinion)vote->opinion;
+        vote_message->reason = (Jury__V1__ProbeReason)vote->reason;
+        vote_message->http_status = vote->http_status;
+        vote_message->age = wire_duration_new(view->arena, vote->age_ns);
+        message->votes[message->n_votes++] = vote_message;
+    }
+}
+
+static Jury__V1__Event *event_new(const struct view *view, const struct event *event)
+{
+    Jury__V1__Event *message = WIRE_NEW(view->arena, Jury__V1__Event, jury__v1__event);
+    int *values;
+
+    if (message == NULL) {
+        return NULL;
+    }
+    int64_t wall_ms = view->server->hooks.wall_ms(view->server->hooks.user);
+    uint64_t age_ns = view->now_ns > event->at_ns ? view->now_ns - event->at_ns : 0;
+    message->sequence = event->sequence;
+    message->time = wire_timestamp_new(view->arena, wall_ms - (int64_t)(age_ns / NS_PER_MS));
+    message->type = (Jury__V1__EventType)event->kind;
+    if (event->group[0] != '\0') {
+        message->backend = wire_backend_ref_new(view->arena, event->group, &event->backend);
+    }
+    message->from = wire_text(view->arena, state_word(event, event->from));
+    message->to = wire_text(view->arena, state_word(event, event->to));
+    message->n_marks = handle_bits(view->arena, event->marks, &values);
+    message->marks = (Jury__V1__HealthMark *)values;
+    message->reason = (Jury__V1__ProbeReason)event->reason;
+    message->http_status = event->http_status;
+    message->n_observers = event->n_observers;
+    message->n_counted = event->n_counted;
+    message->n_fail = event->n_fail;
+    message->n_pass = event->n_pass;
+    add_votes(view, event, message);
+    message->node_id = event->node_id;
+    message->revision = event->revision;
+    if (event->since_first_fail_ns != 0) {
+        message->since_first_fail = wire_duration_new(view->arena, event->since_first_fail_ns);
+    }
+    message->guard = (Jury__V1__Guard)event->guard;
+    message->actor = wire_text(view->arena, event->actor);
+    message->message = sentence(view, event);
+    return message;
+}
+
+static bool is_wanted(const Jury__V1__ListEventsRequest *list, const struct event *event)
+{
+    return event != NULL && (list->group[0] == '\0' || strcmp(list->group, event->group) == 0) &&
+           (list->type == JURY__V1__EVENT_TYPE__EVENT_TYPE_UNSPECIFIED ||
+            (unsigned)list->type == event->kind);
+}
+
+/* Where to begin: with `newest`, so that the last `page` wanted ones follow. */
+static uint64_t first_wanted(const struct view *view, const Jury__V1__ListEventsRequest *list,
+                             size_t page)
+{
+    uint64_t first = engine_event_first(view->engine);
+    uint64_t at = engine_event_next(view->engine);
+    size_t n = 0;
+
+    if (list->after_sequence + 1 > first) {
+        first = list->after_sequence + 1;
+    }
+    if (!list->newest) {
+        return first;
+    }
+    while (at > first && n < page) {
+        at--;
+        n += is_wanted(list, engine_event_at(view->engine, at));
+    }
+    return at;
+}
+
+static void fill_events(const struct view *view, const Jury__V1__ListEventsRequest *list,
+                        size_t page, Jury__V1__ListEventsResponse *response)
+{
+    uint64_t next = engine_event_next(view->engine);
+    uint64_t oldest = engine_event_first(view->engine);
+
+    response->events = wire_alloc_array(view->arena, page, sizeof *response->events);
+    response->has_gap = list->after_sequence != 0 && list->after_sequence + 1 < oldest;
+    response->last_sequence = list->after_sequence;
+    for (uint64_t sequence = first_wanted(view, list, page);
+         response->events != NULL && sequence < next && response->n_events < page; sequence++) {
+        const struct event *event = engine_event_at(view->engine, sequence);
+
+        response->last_sequence = sequence;
+        if (!is_wanted(list, event)) {
+            continue;
+        }
+        Jury__V1__Event *message = event_new(view, event);
         if (message == NULL) {
-            return NULL;
+            return;
         }
-        int64_t wall_ms = view->server->hooks.wall_ms(view->server->hooks.user);
-        uint64_t age_ns = view->now_ns > event->at_ns ? view->now_ns - event->at_ns : 0;
-        message->sequence = event->sequence;
-        message->time = wire_timestamp_new(view->arena, wall_ms - (int64_t)(age_ns / NS_PER_MS));
-        message->type = (Jury__V1__EventType)event->kind;
-        if (event->group[0] != '\0') {
-            message->backend = wire_backend_ref_new(view->arena, event->group, &event->backend);
-        }
-        message->from = wire_text(view->arena, state_word(event, event->from));
-        message->to = wire_text(view->arena, state_word(event, event->to));
-        message->n_marks = handle_bits(view->arena, event->marks, &values);
-        message->marks = (Jury__V1__HealthMark *)values;
-        message->reason = (Jury__V1__ProbeReason)event->reason;
-        message->http_status = event->http_status;
-        message->n_observers = event->n_observers;
-        message->n_counted = event->n_counted;
-        message->n_fail = event->n_fail;
-        message->n_pass = event->n_pass;
-        add_votes(view, event, message);
-        message->node_id = event->node_id;
-        message->revision = event->revision;
-        if (event->since_first_fail_ns != 0) {
-            message->since_first_fail = wire_duration_new(view->arena, event->since_first_fail_ns);
-        }
-        message->guard = (Jury__V1__Guard)event->guard;
-        message->actor = wire_text(view->arena, event->actor);
-        message->message = sentence(view, event);
-        return message;
+        response->events[response->n_events++] = message;
     }
+}
 
-    static bool is_wanted(const Jury__V1__ListEventsRequest *list, const struct event *event)
-    {
-        return event != NULL &&
-               (list->group[0] == '\0' || strcmp(list->group, event->group) == 0) &&
-               (list->type == JURY__V1__EVENT_TYPE__EVENT_TYPE_UNSPECIFIED ||
-                (unsigned)list->type == event->kind);
+int handle_list_events(const struct view *view, const ProtobufCMessage *request,
+                       ProtobufCMessage **ret_response, struct errmsg *err)
+{
+    const Jury__V1__ListEventsRequest *list = (const Jury__V1__ListEventsRequest *)request;
+    Jury__V1__ListEventsResponse *response =
+        WIRE_NEW(view->arena, Jury__V1__ListEventsResponse, jury__v1__list_events_response);
+    struct rpc_node node = {0};
+    size_t page = 0;
+    int rc = handle_page_size(list->page_size, &page, err);
+
+    if (rc != 0 || response == NULL) {
+        return rc;
     }
-
-    /* Where to begin: with `newest`, so that the last `page` wanted ones follow. */
-    static uint64_t first_wanted(const struct view *view, const Jury__V1__ListEventsRequest *list,
-                                 size_t page)
-    {
-        uint64_t first = engine_event_first(view->engine);
-        uint64_t at = engine_event_next(view->engine);
-        size_t n = 0;
-
-        if (list->after_sequence + 1 > first) {
-            first = list->after_sequence + 1;
-        }
-        if (!list->newest) {
-            return first;
-        }
-        while (at > first && n < page) {
-            at--;
-            n += is_wanted(list, engine_event_at(view->engine, at));
-        }
-        return at;
+    view->server->hooks.node(view->server->hooks.user, &node);
+    response->epoch = node.epoch;
+    if (view->engine != NULL) {
+        fill_events(view, list, page, response);
     }
-
-    static void fill_events(const struct view *view, const Jury__V1__ListEventsRequest *list,
-                            size_t page, Jury__V1__ListEventsResponse *response)
-    {
-        uint64_t next = engine_event_next(view->engine);
-        uint64_t oldest = engine_event_first(view->engine);
-
-        response->events = wire_alloc_array(view->arena, page, sizeof *response->events);
-        response->has_gap = list->after_sequence != 0 && list->after_sequence + 1 < oldest;
-        response->last_sequence = list->after_sequence;
-        for (uint64_t sequence = first_wanted(view, list, page);
-             response->events != NULL && sequence < next && response->n_events < page; sequence++) {
-            const struct event *event = engine_event_at(view->engine, sequence);
-
-            response->last_sequence = sequence;
-            if (!is_wanted(list, event)) {
-                continue;
-            }
-            Jury__V1__Event *message = event_new(view, event);
-            if (message == NULL) {
-                return;
-            }
-            response->events[response->n_events++] = message;
-        }
-    }
-
-    int handle_list_events(const struct view *view, const ProtobufCMessage *request,
-                           ProtobufCMessage **ret_response, struct errmsg *err)
-    {
-        const Jury__V1__ListEventsRequest *list = (const Jury__V1__ListEventsRequest *)request;
-        Jury__V1__ListEventsResponse *response =
-            WIRE_NEW(view->arena, Jury__V1__ListEventsResponse, jury__v1__list_events_response);
-        struct rpc_node node = {0};
-        size_t page = 0;
-        int rc = handle_page_size(list->page_size, &page, err);
-
-        if (rc != 0 || response == NULL) {
-            return rc;
-        }
-        view->server->hooks.node(view->server->hooks.user, &node);
-        response->epoch = node.epoch;
-        if (view->engine != NULL) {
-            fill_events(view, list, page, response);
-        }
-        *ret_response = &response->base;
-        return 0;
-    }
+    *ret_response = &response->base;
+    return 0;
+}

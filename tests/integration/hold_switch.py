@@ -22,7 +22,7 @@ WINDOW_S = 2 * 0.5 + 0.5 + 2 * V
 HOSTS = {"a": 1, "b": 2, "c": 3, "web1": 11, "web2": 12}
 NODES = {1: "a", 2: "b", 3: "c"}
 HELD_BY_HOLD = 5   # enum HeldCause
-GUARD_CHANGED = 10  # enum EventType
+GUARD_CHANGED = 11  # enum EventType
 
 
 def holds(agent):
