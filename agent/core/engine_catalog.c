@@ -6,6 +6,7 @@
 #include "agent/core/catalog_diff.h"
 #include "agent/core/engine_state.h"
 #include "common/base/err.h"
+#include "common/base/plant.h"
 
 struct follow {
     struct engine *engine;
@@ -240,7 +241,9 @@ static void follow_observers(struct engine *engine)
     for (uint64_t left = removed; left != 0; left &= left - 1) {
         uint32_t index = (uint32_t)__builtin_ctzll(left);
 
-        votes_drop_peer(engine->votes, index);
+        if (!plant_is("removed-node-votes")) {
+            votes_drop_peer(engine->votes, index);
+        }
         drains_forget_node(&engine->drains, index);
         engine->peers[index] = (struct engine_peer){0};
     }

@@ -4,6 +4,7 @@
 
 #include "agent/core/engine_state.h"
 #include "common/base/err.h"
+#include "common/base/plant.h"
 
 /* --- taken up --- */
 
@@ -64,8 +65,10 @@ const struct kept_verdict *engine_find_kept(const struct engine *engine, uint32_
             ? NULL
             : bsearch(&key, engine->kept_verdicts, engine->n_kept_verdicts, sizeof key, by_row);
 
-    if (found == NULL || found->birth != birth || found->definition_hash.low != definition.low ||
-        found->definition_hash.high != definition.high ||
+    bool is_defined_so = found != NULL && found->definition_hash.low == definition.low &&
+                         found->definition_hash.high == definition.high;
+    if (found == NULL || found->birth != birth ||
+        (!is_defined_so && !plant_is("kept-any-definition")) ||
         (found->health_state != HEALTH_HEALTHY && found->health_state != HEALTH_UNHEALTHY)) {
         return NULL;
     }

@@ -139,7 +139,9 @@ static void follow_verdict_deadline(struct engine *engine, uint32_t row,
     uint64_t kept_ns = 0;
 
     if (answer->cause == DEADLINE_NONE) {
-        backend->verdict_deadline_ns = 0;
+        if (!plant_is("verdict-deadline-stays")) {
+            backend->verdict_deadline_ns = 0;
+        }
         return;
     }
     if (backend->verdict_deadline_ns != 0) {

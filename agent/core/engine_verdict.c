@@ -284,7 +284,9 @@ static bool past_initial(struct engine *engine, uint32_t row)
     if (engine->now_ns >= end_ns) {
         return true;
     }
-    timers_set(&engine->row_timers, row, end_ns);
+    if (!plant_is("initial-without-timer")) {
+        timers_set(&engine->row_timers, row, end_ns);
+    }
     return false;
 }
 
@@ -336,5 +338,8 @@ void engine_judge_slot(struct engine *engine, uint32_t slot, struct engine_actio
     engine_tally(engine, slot, &tally);
     for (uint32_t row = target->first_row; row != NO_ROW; row = engine->backends[row].next_user) {
         judge_row(engine, row, &tally, actions);
+        if (plant_is("judge-first-user")) {
+            break;
+        }
     }
 }

@@ -40,8 +40,10 @@ bool health_record(struct health *health, const struct health_policy *policy,
 
 bool health_forget(struct health *health)
 {
-    health->pass_streak = 0;
-    health->fail_streak = 0;
+    if (!plant_is("streak-outlives-opinion")) {
+        health->pass_streak = 0;
+        health->fail_streak = 0;
+    }
     return set_opinion(health, OPINION_NONE);
 }
 

@@ -115,6 +115,9 @@ static bool has_quorum(const struct verdict_rule *rule, const struct tally *tall
     if (plant_is("verdict-lost-for-quorum")) {
         counted += (unsigned)tally->n_lost_fail + tally->n_lost_pass;
     }
+    if (plant_is("quorum-of-heard")) {
+        return counted >= 1;
+    }
     return counted >= tally_quorum(tally) &&
            (!verdict_asks_zones(rule) || zones_have_quorum(tally));
 }
@@ -140,7 +143,8 @@ enum health_state verdict_follow(const struct verdict_rule *rule, const struct t
     if (verdict_down_holds(rule, tally)) {
         return enough || rule->down.kind == RULE_LOCAL ? HEALTH_UNHEALTHY : HEALTH_NONE;
     }
-    if (verdict_up_holds(rule, tally) && (enough || tally->own == OPINION_PASS)) {
+    if (verdict_up_holds(rule, tally) &&
+        (enough || tally->own == OPINION_PASS || plant_is("up-without-own"))) {
         return HEALTH_HEALTHY;
     }
     return HEALTH_NONE;

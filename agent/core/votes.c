@@ -107,7 +107,7 @@ void votes_set_slot(struct votes *votes, uint32_t slot, uint64_t birth, uint8_t 
 {
     assert(slot < votes->n_slots);
 
-    bool is_same = votes->slots[slot].birth == birth;
+    bool is_same = votes->slots[slot].birth == birth || plant_is("slot-keeps-votes");
     votes->slots[slot] =
         (struct votes_slot){.birth = birth, .check_type = check_type, .memory_ns = memory_ns};
     if (is_same) {
@@ -140,7 +140,9 @@ void votes_drop_peer(struct votes *votes, uint32_t peer)
 static void begin_epoch(struct votes_peer *peer, uint64_t epoch)
 {
     peer->epoch = epoch;
-    memset(peer->chunk_sequence, 0, sizeof peer->chunk_sequence);
+    if (!plant_is("epoch-keeps-sequence")) {
+        memset(peer->chunk_sequence, 0, sizeof peer->chunk_sequence);
+    }
     forget_details(peer);
     peer->plant_base_ns = 0;
 }
@@ -360,8 +362,10 @@ enum votes_outcome votes_take_change(struct votes *votes, uint32_t peer_index,
     if (detail == NULL) {
         return refuse(peer, VOTES_NO_ROOM);
     }
+    bool is_before_vector =
+        change->sequence <= peer->chunk_sequence[slot / LIMIT_VOTE_SLOTS_PER_CHUNK];
     if (change->sequence <= detail->sequence ||
-        change->sequence <= peer->chunk_sequence[slot / LIMIT_VOTE_SLOTS_PER_CHUNK]) {
+        (is_before_vector && !plant_is("change-over-vector"))) {
         return refuse(peer, VOTES_STALE);
     }
     keep_detail(detail, change, now_ns);

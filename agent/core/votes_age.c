@@ -81,7 +81,9 @@ static void age_chunk(struct votes *votes, struct votes_peer *peer, uint32_t chu
         cell *c = &peer->cells[i];
 
         if (votes_due_of(votes, slot, *c) <= now_ns) {
-            id_set_add(changed, i);
+            if (!plant_is("vote-ages-unseen")) {
+                id_set_add(changed, i);
+            }
             if (cell_phase(*c) == PHASE_FRESH) {
                 *c = cell_of(cell_opinion(*c), PHASE_AGED, cell_at_ns(*c));
             }
