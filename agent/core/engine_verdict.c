@@ -129,6 +129,10 @@ void engine_opinion_forget(struct engine *engine, uint32_t slot, struct engine_a
     struct engine_target *target = &engine->targets[slot];
     enum opinion before = (enum opinion)target->health.opinion;
 
+    /* The old opinion's time is over: it must not end the streak that makes the next one. */
+    if (!plant_is("forgotten-opinion-timer")) {
+        timers_clear(&engine->opinion_timers, slot);
+    }
     if (health_forget(&target->health)) {
         opinion_changed(engine, slot, before, actions);
     }

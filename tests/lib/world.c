@@ -9,6 +9,7 @@
 
 #define CLOCK_OFFSET_MAX_NS (UINT64_C(1000000) * WORLD_SECOND)
 #define BOOT_AHEAD_NS (UINT64_C(777) * WORLD_SECOND)
+#define MILLION INT64_C(1000000)
 
 void world_plan(struct world *world, uint64_t at_ns, const struct happening *happening)
 {
@@ -24,6 +25,7 @@ static void init_node(struct world *world, uint64_t id)
 {
     world->nodes[id].id = id;
     world->nodes[id].clock_offset_ns = WORLD_SECOND + prng_below(&world->prng, CLOCK_OFFSET_MAX_NS);
+    world->nodes[id].boot_ahead_ns = BOOT_AHEAD_NS;
     engine_actions_init(&world->nodes[id].actions);
 }
 
@@ -43,15 +45,25 @@ void world_init(struct world *world, uint64_t seed, uint32_t n_nodes)
     if (world->state == NULL) {
         abort();
     }
-    build_init(&command, n_nodes);
+    build_init(&command, n_nodes < LIMIT_VOTERS ? n_nodes : LIMIT_VOTERS);
     if (world_commit(world, &command, NULL) != 0) {
         abort();
+    }
+    if (n_nodes > LIMIT_VOTERS) {
+        struct command more = {0};
+
+        for (uint32_t id = LIMIT_VOTERS + 1; id <= n_nodes; id++) {
+            build_node(&more, id, ROLE_STANDBY);
+        }
+        if (world_commit(world, &more, NULL) != 0) {
+            abort();
+        }
     }
 }
 
 static void happening_free(struct happening *happening)
 {
-    if (happening->kind == HAPPENS_MESSAGE) {
+    if (happening->kind == HAPPENS_MESSAGE || happening->kind == HAPPENS_REPLAY) {
         world_message_unref(happening->u.message);
     }
     free(happening);
@@ -65,15 +77,17 @@ void world_close(struct world *world)
         happening_free((struct happening *)(uintptr_t)item.value);
     }
     heap_close(&world->queue);
+    world_noise_close(world);
     for (uint32_t id = 1; id <= world->n_nodes; id++) {
         struct world_node *node = &world->nodes[id];
 
         if (node->is_up) {
-            world_stop(world, id);
+            world_crash(world, id);
         }
         engine_actions_close(&node->actions);
         catalog_unref(node->kept_catalog);
         free(node->kept_verdicts);
+        free(node->kept_deadlines);
     }
     for (uint32_t i = 0; i < WORLD_REVISIONS; i++) {
         catalog_unref(world->history[i]);
@@ -215,19 +229,39 @@ static void give_catalog(struct world *world, struct world_node *node, struct ca
 
 /* --- nodes --- */
 
+static uint64_t local_at(const struct world_node *node, uint64_t at_ns)
+{
+    int64_t gained_ns = (int64_t)(at_ns / MILLION) * node->clock_ppm +
+                        (int64_t)(at_ns % MILLION) * node->clock_ppm / MILLION;
+
+    return at_ns + node->clock_offset_ns + (uint64_t)gained_ns;
+}
+
 uint64_t world_local_ns(const struct world *world, const struct world_node *node)
 {
-    return world->now_ns + node->clock_offset_ns;
+    return local_at(node, world->now_ns);
 }
 
 uint64_t world_boot_ns(const struct world *world, const struct world_node *node)
 {
-    return world_local_ns(world, node) + BOOT_AHEAD_NS;
+    return world_local_ns(world, node) + node->boot_ahead_ns;
 }
 
-static uint64_t world_time(const struct world_node *node, uint64_t local_ns)
+uint64_t world_time_ns(const struct world *world, const struct world_node *node, uint64_t local_ns)
 {
-    return local_ns - node->clock_offset_ns;
+    uint64_t now_ns = world_local_ns(world, node);
+    uint64_t rate = (uint64_t)(MILLION + node->clock_ppm);
+
+    if (local_ns <= now_ns) {
+        return world->now_ns; /* what is late is due now */
+    }
+    uint64_t left_ns = local_ns - now_ns;
+    uint64_t ns = left_ns / rate * MILLION + left_ns % rate * MILLION / rate;
+    uint64_t at_ns = world->now_ns + (ns > 2 ? ns - 2 : 0); /* two roundings */
+    while (local_at(node, at_ns) < local_ns) {
+        at_ns++;
+    }
+    return at_ns;
 }
 
 static void plan_wake(struct world *world, struct world_node *node, enum happening_kind kind,
@@ -239,8 +273,7 @@ static void plan_wake(struct world *world, struct world_node *node, enum happeni
     struct happening happening = {
         .kind = (uint8_t)kind, .node_id = node->id, .epoch = node->epoch, .token = ++*token};
 
-    uint64_t at_ns = world_time(node, local_ns); /* what is late is due now */
-    world_plan(world, at_ns < world->now_ns ? world->now_ns : at_ns, &happening);
+    world_plan(world, world_time_ns(world, node, local_ns), &happening);
 }
 
 static void follow_probes(struct world *world, struct world_node *node)
@@ -284,22 +317,24 @@ void world_step(struct world *world, struct world_node *node, struct engine_even
     plan_wake(world, node, HAPPENS_WAKE, node->actions.wake_ns, &node->wake_token);
 }
 
-static void give_kept(struct world *world, struct world_node *node)
+static void give_kept(struct world *world, struct world_node *node, bool with_catalog)
 {
     struct last_known_good kept = {
         .age_ms = (world->now_ns - node->kept_ns) / WORLD_MS,
         .verdicts = node->kept_verdicts,
         .n_verdicts = node->n_kept_verdicts,
+        .deadlines = node->kept_deadlines,
+        .n_deadlines = node->n_kept_deadlines,
     };
     struct engine_event event = {.kind = ENGINE_LAST_KNOWN_GOOD, .u.kept = &kept};
 
     world_step(world, node, &event);
-    if (node->kept_catalog != NULL) {
+    if (with_catalog && node->kept_catalog != NULL) {
         give_catalog(world, node, node->kept_catalog);
     }
 }
 
-void world_start(struct world *world, uint64_t node_id, bool with_kept, uint64_t store_delay_ns)
+void world_start(struct world *world, uint64_t node_id, unsigned kept, uint64_t store_delay_ns)
 {
     struct world_node *node = &world->nodes[node_id];
     struct engine_config config = {
@@ -307,6 +342,7 @@ void world_start(struct world *world, uint64_t node_id, bool with_kept, uint64_t
 
     assert(!node->is_up && !node->is_gone);
     node->is_up = true;
+    node->stalled_until_ns = 0;
     node->store_revision = 0;
     node->started_ns = world->now_ns;
     node->is_counting = false;
@@ -316,41 +352,63 @@ void world_start(struct world *world, uint64_t node_id, bool with_kept, uint64_t
         abort();
     }
     probe_schedule_init(&node->schedule, node_id);
-    if (with_kept) {
-        give_kept(world, node);
+    if (kept != WORLD_KEPT_NONE) {
+        give_kept(world, node, kept == WORLD_KEPT_ALL);
     }
     if (!node->store_is_frozen) {
         plan_catalog(world, node, store_delay_ns);
     }
 }
 
-static void write_kept(struct world *world, struct world_node *node)
+void world_keep(struct world *world, uint64_t node_id)
 {
+    struct world_node *node = &world->nodes[node_id];
     size_t n = engine_n_kept_verdicts(node->engine);
+    const struct catalog *catalog = engine_catalog(node->engine);
+    size_t n_deadlines = catalog == NULL ? 0 : 2 * (size_t)catalog_n_rows(catalog);
 
     free(node->kept_verdicts);
+    free(node->kept_deadlines);
     node->kept_verdicts = calloc(n + 1, sizeof *node->kept_verdicts);
-    if (node->kept_verdicts == NULL) {
+    node->kept_deadlines = calloc(n_deadlines + 1, sizeof *node->kept_deadlines);
+    if (node->kept_verdicts == NULL || node->kept_deadlines == NULL) {
         abort();
     }
     node->n_kept_verdicts =
         engine_keep_verdicts(node->engine, world_local_ns(world, node), node->kept_verdicts, n);
+    node->n_kept_deadlines = engine_keep_deadlines(node->engine, node->kept_deadlines, n_deadlines);
     catalog_unref(node->kept_catalog);
-    node->kept_catalog =
-        engine_catalog(node->engine) == NULL ? NULL : catalog_ref(engine_catalog(node->engine));
+    node->kept_catalog = catalog == NULL ? NULL : catalog_ref(engine_catalog(node->engine));
     node->kept_ns = world->now_ns;
 }
 
-void world_stop(struct world *world, uint64_t node_id)
+void world_crash(struct world *world, uint64_t node_id)
 {
     struct world_node *node = &world->nodes[node_id];
 
     assert(node->is_up);
-    write_kept(world, node);
     engine_free(node->engine);
     node->engine = NULL;
     probe_schedule_close(&node->schedule);
     node->is_up = false;
+}
+
+void world_stop(struct world *world, uint64_t node_id)
+{
+    world_keep(world, node_id);
+    world_crash(world, node_id);
+}
+
+void world_stall(struct world *world, uint64_t node_id, uint64_t duration_ns)
+{
+    struct world_node *node = &world->nodes[node_id];
+    struct happening end = {.kind = HAPPENS_STALL_END,
+                            .node_id = node_id,
+                            .epoch = node->epoch,
+                            .u.late_ns = duration_ns};
+
+    node->stalled_until_ns = world->now_ns + duration_ns;
+    world_plan(world, node->stalled_until_ns, &end);
 }
 
 void world_cut(struct world *world, uint64_t from, uint64_t to, bool cut)
@@ -421,7 +479,7 @@ static void start_probe(struct world *world, struct world_node *node, struct tar
                      .end_ns = now_ns + answer.response_ns},
     };
     node->n_probes++;
-    world_plan(world, world->now_ns + answer.response_ns, &happening);
+    world_plan(world, world_time_ns(world, node, happening.u.result.end_ns), &happening);
     if (world->hooks.probe_started != NULL) {
         world->hooks.probe_started(world->hooks.user, world, node, id, &answer);
     }
@@ -451,10 +509,34 @@ static void end_probe(struct world *world, struct world_node *node,
 
 /* --- the loop --- */
 
+/* Puts off what a standing node is late for. */
+static bool put_off(struct world *world, struct happening *happening)
+{
+    const struct world_node *node = &world->nodes[happening->node_id];
+
+    if (!node->is_up || node->stalled_until_ns <= world->now_ns ||
+        happening->kind == HAPPENS_STALL_END) {
+        return false;
+    }
+    if (happening->kind == HAPPENS_PROBE_END) {
+        struct probe_result *result = &happening->u.result;
+
+        result->probe_class = PROBE_INCONCLUSIVE;
+        result->reason = REASON_LOCAL_LATE;
+        result->end_ns = local_at(node, node->stalled_until_ns);
+    }
+    if (heap_push(&world->queue, node->stalled_until_ns, (uint64_t)(uintptr_t)happening) != 0) {
+        abort();
+    }
+    world->n_stalled++;
+    return true;
+}
+
 static void happen(struct world *world, struct happening *happening)
 {
     struct world_node *node = &world->nodes[happening->node_id];
     struct engine_event tick = {.kind = ENGINE_TICK};
+    struct engine_event late = {.kind = ENGINE_LOOP_LATE};
 
     if (!node->is_up || (happening->kind != HAPPENS_MESSAGE && happening->epoch != node->epoch)) {
         return;
@@ -474,6 +556,12 @@ static void happen(struct world *world, struct happening *happening)
         end_probe(world, node, &happening->u.result);
         break;
     case HAPPENS_MESSAGE:
+        if (world->n_replays_max > 0) { /* before: what it knows now decides */
+            world_make_noise(world, node, happening->u.message);
+        }
+        world_deliver(world, node, happening->u.message);
+        break;
+    case HAPPENS_REPLAY:
         world_deliver(world, node, happening->u.message);
         break;
     case HAPPENS_CATALOG:
@@ -483,6 +571,10 @@ static void happen(struct world *world, struct happening *happening)
             }
             give_catalog(world, node, world->history[happening->u.revision]);
         }
+        break;
+    case HAPPENS_STALL_END:
+        late.u.late_ns = happening->u.late_ns;
+        world_step(world, node, &late);
         break;
     case HAPPENS_FLOWS:
         if (happening->token == node->flows_token) {
@@ -502,8 +594,10 @@ void world_run(struct world *world, uint64_t until_ns)
 
         assert(item.key >= world->now_ns);
         world->now_ns = item.key;
-        happen(world, happening);
-        happening_free(happening);
+        if (!put_off(world, happening)) {
+            happen(world, happening);
+            happening_free(happening);
+        }
     }
     world->now_ns = until_ns;
 }

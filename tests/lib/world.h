@@ -3,7 +3,8 @@
  * by tests/scenario and tests/sim; the same seed gives the same run.
  *
  * World time begins at 0. Each node's own monotonic clock is ahead of it by an offset of its own,
- * so that an age computed by another's clock shows. Memory shortage aborts: this is a test. */
+ * so that an age computed by another's clock shows, and may run faster or slower. Memory shortage
+ * aborts: this is a test. */
 #ifndef JURY_TESTS_WORLD_H
 #define JURY_TESTS_WORLD_H
 
@@ -17,7 +18,7 @@
 #include "common/base/heap.h"
 #include "common/base/prng.h"
 
-#define WORLD_NODES 7
+#define WORLD_NODES 64
 #define WORLD_BACKENDS 128
 #define WORLD_REVISIONS 512
 #define WORLD_SCRIPT 64
@@ -41,6 +42,8 @@ struct world_backend {
     uint32_t script_at[WORLD_NODES + 1];
 };
 
+struct world_message;
+
 struct world_link {
     bool is_cut;
     uint32_t loss_ppm;
@@ -56,17 +59,22 @@ struct world_node {
     bool is_gone; /* removed from the cluster: never started again */
     uint64_t epoch;
     uint64_t clock_offset_ns;
-    struct engine *engine; /* NULL while down */
+    int64_t clock_ppm;         /* how much faster than world time its clocks run; above -1000000 */
+    uint64_t boot_ahead_ns;    /* of CLOCK_BOOTTIME: grows when the machine sleeps */
+    uint64_t stalled_until_ns; /* world time; before it nothing of the node runs */
+    struct engine *engine;     /* NULL while down */
     struct engine_actions actions;
     struct probe_schedule schedule;
     uint64_t wake_token;
     uint64_t probe_token;
     bool store_is_frozen;
     uint64_t store_revision; /* newest that its store has given out */
-    /* Last-known-good, as written at the stop. */
+    /* Last-known-good, as last written. */
     struct catalog *kept_catalog;
     struct kept_verdict *kept_verdicts;
     size_t n_kept_verdicts;
+    struct kept_deadline *kept_deadlines;
+    size_t n_kept_deadlines;
     uint64_t kept_ns;
     uint64_t n_probes;   /* started */
     uint64_t started_ns; /* world time */
@@ -74,6 +82,13 @@ struct world_node {
     bool is_counting;
     uint64_t n_flows;
     uint64_t flows_token;
+};
+
+/* What a node has at its start beside its store. */
+enum world_kept {
+    WORLD_KEPT_NONE = 0,
+    WORLD_KEPT_ALL,     /* last-known-good */
+    WORLD_KEPT_VERDICTS /* of it only the verdicts and deadlines: its store is faster, or newer */
 };
 
 struct world;
@@ -101,13 +116,21 @@ struct world {
     struct catalog *history[WORLD_REVISIONS]; /* by revision; NULL where none */
     uint64_t revision;
     uint64_t store_delay_max_ns; /* until a node's store has a new revision */
+    /* Noise that must change nothing: what a node has taken is delivered again, up to so many times
+     * and up to a minute later, and what was lost comes after something newer of its sender. It has
+     * a generator of its own, so that the world is the same with and without it. */
+    uint32_t n_replays_max; /* 0 = no noise */
+    struct prng noise;
+    struct world_message *lost[WORLD_NODES + 1][WORLD_NODES + 1]; /* newest, from, to */
     struct heap queue;
     struct world_hooks hooks;
     uint64_t n_steps;
     uint64_t n_messages, n_lost, n_duplicates;
+    uint64_t n_replayed, n_overtaken; /* noise */
+    uint64_t n_stalled;               /* happenings that a standing node was late for */
 };
 
-/* n_nodes voters, all down, links without delay or loss. */
+/* n_nodes voters (those beyond LIMIT_VOTERS standbys), all down, links without delay or loss. */
 void world_init(struct world *world, uint64_t seed, uint32_t n_nodes);
 void world_close(struct world *world);
 
@@ -131,10 +154,17 @@ void world_freeze_store(struct world *world, uint64_t node_id, bool frozen);
  * since its own store tells it to; false when refused. */
 uint64_t world_add_node(struct world *world, enum raft_role role);
 bool world_remove_node(struct world *world, uint64_t node_id);
-/* Start with the next epoch. with_kept: from what the stop wrote down; store_delay_ns: when its
- * store gives out its catalog. */
-void world_start(struct world *world, uint64_t node_id, bool with_kept, uint64_t store_delay_ns);
+/* Start with the next epoch, from what was last written down (enum world_kept). store_delay_ns:
+ * when its store gives out its catalog. */
+void world_start(struct world *world, uint64_t node_id, unsigned kept, uint64_t store_delay_ns);
+/* Write last-known-good down. */
+void world_keep(struct world *world, uint64_t node_id);
+/* Stop: writes last-known-good. Crash: what was written before stays. */
 void world_stop(struct world *world, uint64_t node_id);
+void world_crash(struct world *world, uint64_t node_id);
+/* The process stands still: what happens to it meanwhile happens at the end of it, when the engine
+ * is told how late its loop is, and a probe that should have ended meanwhile is a local fault. */
+void world_stall(struct world *world, uint64_t node_id, uint64_t duration_ns);
 
 void world_cut(struct world *world, uint64_t from, uint64_t to, bool cut);
 uint64_t world_local_ns(const struct world *world, const struct world_node *node);
@@ -142,6 +172,8 @@ uint64_t world_boot_ns(const struct world *world, const struct world_node *node)
 /* From now on a data plane of this node takes everything over at once, and counts so many flows of
  * each backend that drains or is removed. */
 void world_set_flows(struct world *world, struct world_node *node, uint64_t n_flows);
+/* The first moment of the world, from now on, at which the node's clock shows local_ns or more. */
+uint64_t world_time_ns(const struct world *world, const struct world_node *node, uint64_t local_ns);
 /* One step of a node with an event of the caller's (time and boot time are filled in). */
 void world_step(struct world *world, struct world_node *node, struct engine_event *event);
 

@@ -30,6 +30,92 @@ static void plan_copy(struct world *world, uint64_t to, const struct world_link 
     world_plan(world, world->now_ns + delay_ns, &happening);
 }
 
+/* --- noise --- */
+
+static void plan_replay(struct world *world, const struct world_node *node,
+                        struct world_message *message)
+{
+    struct happening happening = {
+        .kind = HAPPENS_REPLAY, .node_id = node->id, .epoch = node->epoch, .u.message = message};
+    uint64_t most_ns = prng_below(&world->noise, 2) == 0 ? LATE_MAX_NS : 2 * WORLD_SECOND;
+
+    message->n_users++;
+    world_plan(world, world->now_ns + prng_below(&world->noise, most_ns), &happening);
+}
+
+/* Whether the receiver knows what the message is about: one that it can not use yet does not count
+ * as delivered. */
+static bool is_known(const struct world_node *node, const struct world_message *message)
+{
+    const struct catalog *catalog = engine_catalog(node->engine);
+
+    if (catalog == NULL || catalog_node_find(catalog, message->from) == NULL) {
+        return false;
+    }
+    if (message->kind != ENGINE_VOTE_CHANGE) {
+        return true;
+    }
+    struct target_id id = message->u.change.target;
+    const struct catalog_target *target =
+        id.slot < catalog_n_slots(catalog) ? catalog_target_at(catalog, id.slot) : NULL;
+    return target != NULL && target->id.birth == id.birth;
+}
+
+static bool is_older(const struct world_message *message, const struct vote_chunk *than)
+{
+    if (message->kind == ENGINE_VOTE_CHUNK) {
+        return message->u.chunk.epoch == than->epoch && message->u.chunk.sequence < than->sequence;
+    }
+    return message->kind == ENGINE_VOTE_CHANGE && message->u.change.epoch == than->epoch &&
+           message->u.change.sequence < than->sequence;
+}
+
+void world_make_noise(struct world *world, const struct world_node *node,
+                      struct world_message *message)
+{
+    struct world_message **lost = &world->lost[message->from][node->id];
+
+    if (!is_known(node, message)) {
+        return;
+    }
+    for (uint64_t i = prng_below(&world->noise, world->n_replays_max + 1u); i > 0; i--) {
+        world->n_replayed++;
+        plan_replay(world, node, message);
+    }
+    if (*lost != NULL && message->kind == ENGINE_VOTE_CHUNK && is_older(*lost, &message->u.chunk)) {
+        world->n_overtaken++;
+        plan_replay(world, node, *lost);
+        world_message_unref(*lost);
+        *lost = NULL;
+    }
+}
+
+static void keep_lost(struct world *world, uint64_t from, uint64_t to,
+                      struct world_message *message)
+{
+    if (message->kind != ENGINE_VOTE_CHUNK && message->kind != ENGINE_VOTE_CHANGE) {
+        return;
+    }
+    if (world->lost[from][to] != NULL) {
+        world_message_unref(world->lost[from][to]);
+    }
+    message->n_users++;
+    world->lost[from][to] = message;
+}
+
+void world_noise_close(struct world *world)
+{
+    for (uint32_t from = 1; from <= world->n_nodes; from++) {
+        for (uint32_t to = 1; to <= world->n_nodes; to++) {
+            if (world->lost[from][to] != NULL) {
+                world_message_unref(world->lost[from][to]);
+            }
+        }
+    }
+}
+
+/* --- sending --- */
+
 static void send_one(struct world *world, uint64_t from, uint64_t to, struct world_message *message)
 {
     const struct world_link *link = &world->links[from][to];
@@ -37,6 +123,9 @@ static void send_one(struct world *world, uint64_t from, uint64_t to, struct wor
     world->n_messages++;
     if (link->is_cut || (link->loss_ppm > 0 && prng_chance(&world->prng, link->loss_ppm))) {
         world->n_lost++;
+        if (world->n_replays_max > 0) {
+            keep_lost(world, from, to, message);
+        }
         return;
     }
     plan_copy(world, to, link, message);

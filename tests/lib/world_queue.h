@@ -9,8 +9,10 @@ enum happening_kind {
     HAPPENS_PROBE_DUE, /* a schedule's next start */
     HAPPENS_PROBE_END, /* result */
     HAPPENS_MESSAGE,   /* message */
+    HAPPENS_REPLAY,    /* message, to the life of the node that has taken it already */
     HAPPENS_CATALOG,   /* revision */
-    HAPPENS_FLOWS      /* the data plane is looked at again */
+    HAPPENS_FLOWS,     /* the data plane is looked at again */
+    HAPPENS_STALL_END  /* late_ns */
 };
 
 /* A message is shared by all that it goes to. */
@@ -36,12 +38,17 @@ struct happening {
         struct world_message *message;
         struct probe_result result; /* times are the node's own */
         uint64_t revision;
+        uint64_t late_ns;
     } u;
 };
 
 void world_plan(struct world *world, uint64_t at_ns, const struct happening *happening);
 /* Send what a step's actions say. */
 void world_send_actions(struct world *world, struct world_node *node);
+/* After the first delivery of a message, when there is noise. */
+void world_make_noise(struct world *world, const struct world_node *node,
+                      struct world_message *message);
+void world_noise_close(struct world *world);
 void world_deliver(struct world *world, struct world_node *node, struct world_message *message);
 void world_message_unref(struct world_message *message);
 

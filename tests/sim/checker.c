@@ -3,14 +3,16 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/sim/witness.h"
 
-static void fail(struct checker *checker, const struct world_node *node, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+static const struct checker_part *const parts[] = {&checker_table};
 
-static void fail(struct checker *checker, const struct world_node *node, const char *format, ...)
+#define N_PARTS (sizeof parts / sizeof *parts)
+
+void checker_fail(struct checker *checker, const struct world_node *node, const char *format, ...)
 {
     va_list arguments;
 
@@ -28,7 +30,7 @@ static void fail(struct checker *checker, const struct world_node *node, const c
 
 struct count {
     unsigned n, f, p, lost_f, lost_p;
-    uint8_t own;
+    uint8_t own; /* the vote, if it counts */
 };
 
 static void count_told(struct checker *checker, struct witness *witness, uint32_t slot,
@@ -62,15 +64,14 @@ static void count_told(struct checker *checker, struct witness *witness, uint32_
 static struct count count_votes(struct checker *checker, struct witness *witness,
                                 const struct world_node *node, uint32_t slot, uint64_t now_ns)
 {
-    struct count count = {.own = witness_own_opinion(checker, witness, slot, now_ns)};
+    bool is_doubted = witness_doubts(witness, slot); /* counts nowhere, and steers nothing */
+    uint8_t own = witness_own_opinion(checker, witness, slot, now_ns);
+    struct count count = {.own = is_doubted ? OPINION_NONE : own};
 
-    if (witness_doubts(witness, slot)) { /* counts nowhere, and steers nothing */
-        checker->sometimes->suspect_own += count.own != OPINION_NONE;
-        count.own = OPINION_NONE;
-    }
+    checker->sometimes->suspect_own += is_doubted && own != OPINION_NONE;
     count.f = count.own == OPINION_FAIL;
     count.p = count.own == OPINION_PASS;
-    for (uint32_t peer = 1; peer <= WORLD_NODES; peer++) {
+    for (uint32_t peer = 1; peer <= checker->n_nodes_max; peer++) {
         count.n += witness->entered[peer];
         if (peer == node->id) {
             continue;
@@ -140,6 +141,15 @@ static char follow_rule(struct checker *checker, const struct verdict_rule *rule
     return up && (enough || v->own == OPINION_PASS) ? 'u' : '-';
 }
 
+static void note_edge(struct sometimes *sometimes, const struct judged *row, uint8_t to)
+{
+    sometimes->gray_to_decided += row->gray;
+    sometimes->initial_to_healthy += row->state == HEALTH_INITIAL && to == HEALTH_HEALTHY;
+    sometimes->initial_to_unhealthy += row->state == HEALTH_INITIAL && to == HEALTH_UNHEALTHY;
+    sometimes->healthy_to_unhealthy += row->state == HEALTH_HEALTHY && to == HEALTH_UNHEALTHY;
+    sometimes->unhealthy_to_healthy += row->state == HEALTH_UNHEALTHY && to == HEALTH_HEALTHY;
+}
+
 static void judge_row(struct checker *checker, struct witness *witness,
                       const struct verdict_rule *rule, struct judged *row, const struct count *v,
                       uint64_t now_ns)
@@ -154,51 +164,70 @@ static void judge_row(struct checker *checker, struct witness *witness,
     if (followed != '-') {
         uint8_t state = followed == 'd' ? HEALTH_UNHEALTHY : HEALTH_HEALTHY;
 
-        checker->sometimes->went_down += state == HEALTH_UNHEALTHY && row->state != state;
-        checker->sometimes->came_up += state == HEALTH_HEALTHY && row->state == HEALTH_UNHEALTHY;
+        note_edge(checker->sometimes, row, state);
         row->state = state;
         row->gray = row->held_check_changed = row->held_kept = false;
     } else if (row->state == HEALTH_INITIAL && now_ns >= row->initial_ns + window_ns &&
                v->f == v->p && v->f >= 1 && v->f + v->p >= v->n / 2 + 1 && v->own != OPINION_NONE) {
         row->state = v->own == OPINION_FAIL ? HEALTH_UNHEALTHY : HEALTH_HEALTHY;
         row->gray = true;
-        checker->sometimes->gray++;
+        checker->sometimes->initial_to_gray++;
     }
+}
+
+/* For lack of votes: of the own one, where a column asks for it, or of a quorum, where there is a
+ * column that asks for others. */
+static bool is_held(const struct catalog_group *group, const struct count *v)
+{
+    const struct verdict_rule *rule = &group->spec.rule;
+    unsigned n_local = (rule->down.kind == RULE_LOCAL) + (rule->up.kind == RULE_LOCAL);
+    bool own_decides = rule->below_quorum == BELOW_QUORUM_LOCAL && v->own != OPINION_NONE;
+
+    return (n_local > 0 && v->own == OPINION_NONE) ||
+           (n_local < 2 && v->f + v->p < v->n / 2 + 1u && !own_decides);
 }
 
 static void compare(struct checker *checker, const struct world_node *node,
                     const struct catalog_group *group, const struct backend_line *line,
-                    const struct judged *row, const struct count *v)
+                    struct judged *row, const struct count *v)
 {
     bool unreachable = row->state == HEALTH_HEALTHY && v->own == OPINION_FAIL;
-    bool held = v->f + v->p < v->n / 2 + 1u && group->spec.rule.down.kind != RULE_LOCAL &&
-                group->spec.rule.below_quorum == BELOW_QUORUM_HOLD;
-    char at[ENDPOINT_TEXT_BYTES];
+    bool held = is_held(group, v) || row->held_check_changed || row->held_kept;
+    bool is_gray = (line->marks & MARK_GRAY) != 0;
 
+    row->unreachable = unreachable;
+    checker->sometimes->unreachable += unreachable;
+    checker->sometimes->held_few_votes += is_held(group, v);
+    if (line->n_fail == v->f && line->n_pass == v->p && line->n_observers == v->n &&
+        line->health_state == row->state && is_gray == row->gray &&
+        line->is_unreachable == unreachable && ((line->marks & MARK_HELD) != 0) == held) {
+        return;
+    }
+    char at[ENDPOINT_TEXT_BYTES];
     endpoint_format(&line->at, at);
     if (line->n_fail != v->f || line->n_pass != v->p || line->n_observers != v->n) {
-        fail(checker, node,
-             "I-8: %s/%s: the engine counts %u fail, %u pass of %u, the trace has %u, %u of %u",
-             group->spec.name, at, line->n_fail, line->n_pass, line->n_observers, v->f, v->p, v->n);
-    } else if (line->health_state != row->state || ((line->marks & MARK_GRAY) != 0) != row->gray) {
-        fail(checker, node,
-             "I-7: %s/%s is %s%s, but %u fail, %u pass, %u and %u remembered, own %s, of %u give "
-             "%s%s",
-             group->spec.name, at, health_state_word((enum health_state)line->health_state),
-             (line->marks & MARK_GRAY) != 0 ? " gray" : "", v->f, v->p, v->lost_f, v->lost_p,
-             opinion_word((enum opinion)v->own), v->n,
-             health_state_word((enum health_state)row->state), row->gray ? " gray" : "");
+        checker_fail(
+            checker, node,
+            "I-8: %s/%s: the engine counts %u fail, %u pass of %u, the trace has %u, %u of %u",
+            group->spec.name, at, line->n_fail, line->n_pass, line->n_observers, v->f, v->p, v->n);
+    } else if (line->health_state != row->state || is_gray != row->gray) {
+        checker_fail(
+            checker, node,
+            "I-7: %s/%s is %s%s, but %u fail, %u pass, %u and %u remembered, own %s, of %u "
+            "give %s%s",
+            group->spec.name, at, health_state_word((enum health_state)line->health_state),
+            is_gray ? " gray" : "", v->f, v->p, v->lost_f, v->lost_p,
+            opinion_word((enum opinion)v->own), v->n,
+            health_state_word((enum health_state)row->state), row->gray ? " gray" : "");
     } else if (line->is_unreachable != unreachable) {
-        fail(checker, node, "N5: %s/%s is %sunreachable", group->spec.name, at,
-             line->is_unreachable ? "" : "not ");
-    } else if ((held || row->held_check_changed || row->held_kept) &&
-               (line->marks & MARK_HELD) == 0) {
-        fail(checker, node, "%s/%s is not marked held:%s%s%s", group->spec.name, at,
-             held ? " few votes" : "", row->held_check_changed ? " check changed" : "",
-             row->held_kept ? " last-known-good" : "");
+        checker_fail(checker, node, "N5: %s/%s is %sunreachable", group->spec.name, at,
+                     line->is_unreachable ? "" : "not ");
+    } else {
+        checker_fail(checker, node, "I-7: %s/%s is %smarked held:%s%s%s", group->spec.name, at,
+                     held ? "not " : "", is_held(group, v) ? " few votes" : "",
+                     row->held_check_changed ? " check changed" : "",
+                     row->held_kept ? " last-known-good" : "");
     }
-    checker->sometimes->unreachable += unreachable;
-    checker->sometimes->held_few_votes += held;
 }
 
 /* I-11: while a member may take new flows and the group does not close by its own setting, one
@@ -217,11 +246,11 @@ static void check_classes(struct checker *checker, const struct world_node *node
         any_eligible |= is_eligible;
         any_used |= is_used;
         if (is_used && !is_eligible) {
-            fail(checker, node, "I-12: %s backend %u gets new flows", group->spec.name, i);
+            checker_fail(checker, node, "I-12: %s backend %u gets new flows", group->spec.name, i);
         }
     }
     if (any_eligible && !any_used && group->spec.all_bad != ALL_BAD_FAIL_CLOSED) {
-        fail(checker, node, "I-11: %s has no usable member", group->spec.name);
+        checker_fail(checker, node, "I-11: %s has no usable member", group->spec.name);
     }
 }
 
@@ -242,10 +271,36 @@ static void check_late(struct checker *checker, const struct witness *witness,
         }
         checker->sometimes->late_waits += lines[i].row_class == ROW_NONE;
         if (lines[i].row_class != ROW_NONE && lines[i].row_class != ROW_FAIL_OPEN) {
-            fail(checker, node, "A22: %s backend %u came late and gets flows before it passed",
-                 group->spec.name, i);
+            checker_fail(checker, node,
+                         "A22: %s backend %u came late and gets flows before it passed",
+                         group->spec.name, i);
         }
     }
+}
+
+static void write_history(struct checker *checker, const struct world_node *node,
+                          uint32_t row_index, struct judged *row, const struct backend_line *line)
+{
+    struct verdict_history *history = checker->history;
+
+    if (history == NULL ||
+        (row->written_state == line->health_state && row->written_marks == line->marks)) {
+        return;
+    }
+    if (history->n == history->capacity) {
+        history->capacity = history->capacity * 2 + 256;
+        history->lines = realloc(history->lines, history->capacity * sizeof *history->lines);
+        if (history->lines == NULL) {
+            abort();
+        }
+    }
+    row->written_state = line->health_state;
+    row->written_marks = line->marks;
+    history->lines[history->n++] = (struct verdict_line){.at_ns = checker->world->now_ns,
+                                                         .node = (uint32_t)node->id,
+                                                         .row = row_index,
+                                                         .state = line->health_state,
+                                                         .marks = line->marks};
 }
 
 static void check_group(struct checker *checker, struct witness *witness,
@@ -257,7 +312,7 @@ static void check_group(struct checker *checker, struct witness *witness,
 
     assert(group->n_backends <= 16);
     if (n != group->n_backends) {
-        fail(checker, node, "%s has %zu lines", group->spec.name, n);
+        checker_fail(checker, node, "%s has %zu lines", group->spec.name, n);
         return;
     }
     check_classes(checker, node, group, lines);
@@ -265,9 +320,10 @@ static void check_group(struct checker *checker, struct witness *witness,
     for (uint32_t i = 0; i < group->n_backends; i++) {
         struct judged *row = &witness->rows[group->backends[i].row.row];
 
+        write_history(checker, node, group->backends[i].row.row, row, &lines[i]);
         if (row->target_slot == CATALOG_NO_SLOT) {
             if (lines[i].health_state != row->state) {
-                fail(checker, node, "%s: state without checks", group->spec.name);
+                checker_fail(checker, node, "%s: state without checks", group->spec.name);
             }
             continue;
         }
@@ -290,8 +346,8 @@ static void check_sent(struct checker *checker, struct witness *witness,
                             : witness_own_opinion(checker, witness, slot, now_ns);
 
         if (said != known) {
-            fail(checker, node, "I-7: it votes %s on slot %u, its results give %s",
-                 opinion_word((enum opinion)said), slot, opinion_word((enum opinion)known));
+            checker_fail(checker, node, "I-7: it votes %s on slot %u, its results give %s",
+                         opinion_word((enum opinion)said), slot, opinion_word((enum opinion)known));
         }
     }
     for (uint16_t i = 0; i < actions->n_changes; i++) {
@@ -299,22 +355,10 @@ static void check_sent(struct checker *checker, struct witness *witness,
         uint8_t known = witness_own_opinion(checker, witness, slot, now_ns);
 
         if (actions->changes[i].opinion != known) {
-            fail(checker, node, "I-7: it tells %s of slot %u, its results give %s",
-                 opinion_word((enum opinion)actions->changes[i].opinion), slot,
-                 opinion_word((enum opinion)known));
+            checker_fail(checker, node, "I-7: it tells %s of slot %u, its results give %s",
+                         opinion_word((enum opinion)actions->changes[i].opinion), slot,
+                         opinion_word((enum opinion)known));
         }
-    }
-}
-
-static void note_groups(struct checker *checker, const struct world_node *node,
-                        const struct catalog_group *group, uint64_t now_ns)
-{
-    struct group_view view;
-
-    if (engine_view_group(node->engine, group->spec.name, now_ns, &view) == 0) {
-        checker->sometimes->fail_open += view.group_state == GROUP_FAIL_OPEN;
-        checker->sometimes->group_closed += view.group_state == GROUP_CLOSED;
-        checker->sometimes->warming += (view.marks & MARK_WARMING) != 0;
     }
 }
 
@@ -334,85 +378,171 @@ static void after_step(void *user, struct world *world, struct world_node *node,
     witness_follow_doubt(checker, witness, doubt.suspect_mask, event->now_ns);
     witness_enter_by_time(checker, witness, event->now_ns);
     for (size_t i = 0; i < catalog_n_groups(witness->catalog); i++) {
-        const struct catalog_group *group = catalog_group_at(witness->catalog, i);
-
-        check_group(checker, witness, node, group, event->now_ns);
-        if (node->actions.n_chunks > 0) {
-            note_groups(checker, node, group, event->now_ns);
-        }
+        check_group(checker, witness, node, catalog_group_at(witness->catalog, i), event->now_ns);
     }
     check_sent(checker, witness, node, event->now_ns);
+    for (size_t i = 0; i < N_PARTS; i++) {
+        parts[i]->judge(checker, witness, node, event);
+    }
 }
 
-void checker_init(struct checker *checker, struct world *world, struct sometimes *sometimes)
+void checker_init(struct checker *checker, struct world *world, uint32_t n_nodes_max,
+                  struct sometimes *sometimes)
 {
     memset(checker, 0, sizeof *checker);
     checker->world = world;
+    checker->n_nodes_max = n_nodes_max;
     checker->sometimes = sometimes;
+    for (uint32_t id = 1; id <= n_nodes_max; id++) {
+        struct witness *witness = calloc(1, sizeof *witness);
+
+        checker->nodes[id] = witness;
+        if (witness != NULL) {
+            witness->told = calloc(n_nodes_max + 1u, sizeof *witness->told);
+        }
+        if (witness == NULL || witness->told == NULL) {
+            abort();
+        }
+    }
     world->hooks =
         (struct world_hooks){.user = checker, .before = witness_hear, .after = after_step};
 }
 
-void checker_note_stop(struct checker *checker, uint64_t node_id)
+void checker_close(struct checker *checker)
+{
+    for (uint32_t id = 1; id <= checker->n_nodes_max; id++) {
+        free(checker->nodes[id]->told);
+        free(checker->nodes[id]);
+    }
+}
+
+void checker_note_kept(struct checker *checker, uint64_t node_id)
 {
     struct witness *witness = witness_of(checker, &checker->world->nodes[node_id]);
 
     memset(witness->kept, 0, sizeof witness->kept);
     for (uint32_t r = 0; r < CHECK_ROWS; r++) {
         const struct judged *row = &witness->rows[r];
+        const struct shown *shown = &witness->shown[r];
 
-        if (row->birth != 0 && row->target_slot != CATALOG_NO_SLOT &&
+        if (row->birth == 0) {
+            continue;
+        }
+        witness->kept[r] = (struct kept_row){.birth = row->birth,
+                                             .drain_revision = shown->drain_revision,
+                                             .drain_ns = shown->drain_ns,
+                                             .verdict_ns = shown->verdict_ns};
+        if (row->target_slot != CATALOG_NO_SLOT &&
             (row->state == HEALTH_HEALTHY || row->state == HEALTH_UNHEALTHY)) {
-            witness->kept[r] = (struct kept_row){
-                .birth = row->birth,
-                .state = row->state,
-                .definition =
-                    catalog_target_at(witness->catalog, row->target_slot)->definition_hash};
+            witness->kept[r].state = row->state;
+            witness->kept[r].definition =
+                catalog_target_at(witness->catalog, row->target_slot)->definition_hash;
         }
     }
 }
 
 void checker_note_start(struct checker *checker, uint64_t node_id, bool with_kept)
 {
-    checker->nodes[node_id].has_kept = with_kept;
+    struct witness *witness = checker->nodes[node_id];
+
+    memset(witness->begun, 0, sizeof witness->begun);
+    if (with_kept) {
+        memcpy(witness->begun, witness->kept, sizeof witness->begun);
+    }
+}
+
+/* --- I-18 --- */
+
+uint64_t checker_bound_ns(const struct checker *checker, const struct health_check *check)
+{
+    const struct catalog *catalog = checker->world->history[checker->world->revision];
+    uint64_t cycle_ms = check->timeout_ms + (uint64_t)check->interval_ms;
+    uint64_t most = check->unhealthy_threshold > check->healthy_threshold
+                        ? check->unhealthy_threshold
+                        : check->healthy_threshold;
+    uint64_t window_ms = most * cycle_ms - check->interval_ms;
+    uint64_t vote_ms = 2 * (uint64_t)catalog_settings(catalog)->vote_interval_ms + 100;
+    uint64_t whole_ms = 2000 + cycle_ms + window_ms + vote_ms;
+
+    if (checker->is_doubted) {
+        whole_ms += 10000 + cycle_ms + window_ms;
+    }
+    return whole_ms * 1000000 / (1000000 - CHECK_CLOCK_PPM_MAX) * WORLD_MS;
+}
+
+uint64_t checker_longest_bound_ns(const struct checker *checker)
+{
+    const struct catalog *catalog = checker->world->history[checker->world->revision];
+    uint64_t longest_ns = 0;
+
+    for (size_t i = 0; i < catalog_n_groups(catalog); i++) {
+        uint64_t bound_ns = checker_bound_ns(checker, &catalog_group_at(catalog, i)->spec.check);
+
+        longest_ns = bound_ns > longest_ns ? bound_ns : longest_ns;
+    }
+    return longest_ns;
+}
+
+static bool is_as_truth(const struct checker *checker, uint32_t id, const struct judged *row,
+                        const struct catalog_backend *backend)
+{
+    const struct truth *truth = &world_backend(checker->world, &backend->spec.at)->truth[id];
+    uint8_t wanted = truth->reason == REASON_OK ? HEALTH_HEALTHY : HEALTH_UNHEALTHY;
+
+    return row->target_slot == CATALOG_NO_SLOT ||
+           (row->birth == backend->row.birth && row->state == wanted && !row->gray &&
+            !row->held_check_changed && !row->held_kept);
+}
+
+static void check_group_truth(struct checker *checker, uint32_t id,
+                              const struct catalog_group *group)
+{
+    uint64_t bound_ns = checker_bound_ns(checker, &group->spec.check);
+    uint64_t passed_ns = checker->world->now_ns - checker->calm_ns;
+
+    for (uint32_t j = 0; j < group->n_backends; j++) {
+        const struct catalog_backend *backend = &group->backends[j];
+        const struct judged *row = &checker->nodes[id]->rows[backend->row.row];
+
+        if (is_as_truth(checker, id, row, backend)) {
+            checker->sometimes->ended_as_truth += passed_ns > bound_ns;
+        } else if (passed_ns > bound_ns) {
+            checker_fail(checker, &checker->world->nodes[id],
+                         "I-18: %s backend %u is %s %.1f s after all is well, its bound is %.1f s",
+                         group->spec.name, j, health_state_word((enum health_state)row->state),
+                         (double)passed_ns / 1e9, (double)bound_ns / 1e9);
+        } else if (passed_ns * 1000 / bound_ns > checker->slowest_pm) {
+            checker->slowest_pm = passed_ns * 1000 / bound_ns;
+        }
+    }
 }
 
 void checker_check_truth(struct checker *checker)
 {
-    struct world *world = checker->world;
-    const struct catalog *catalog = world->history[world->revision];
+    const struct catalog *catalog = checker->world->history[checker->world->revision];
 
-    for (uint32_t id = 1; id <= world->n_nodes && !checker->failed; id++) {
-        const struct witness *witness = &checker->nodes[id];
-
-        if (world->nodes[id].is_gone) {
+    for (uint32_t id = 1; id <= checker->world->n_nodes && !checker->failed; id++) {
+        if (checker->world->nodes[id].is_gone) {
             continue;
         }
-        if (witness->catalog != catalog) {
-            fail(checker, &world->nodes[id], "I-18: it has not got the newest catalog");
+        checker->is_doubted |= checker->nodes[id]->suspect_mask != 0;
+        if (checker->nodes[id]->catalog != catalog &&
+            checker->world->now_ns > checker->calm_ns + 2 * WORLD_SECOND) {
+            checker_fail(checker, &checker->world->nodes[id],
+                         "I-18: it has not got the newest catalog");
             return;
         }
         for (size_t i = 0; i < catalog_n_groups(catalog); i++) {
-            const struct catalog_group *group = catalog_group_at(catalog, i);
+            check_group_truth(checker, id, catalog_group_at(catalog, i));
+        }
+    }
+}
 
-            for (uint32_t j = 0; j < group->n_backends; j++) {
-                const struct judged *row = &witness->rows[group->backends[j].row.row];
-                const struct truth *truth =
-                    &world_backend(world, &group->backends[j].spec.at)->truth[id];
-                uint8_t wanted = truth->reason == REASON_OK ? HEALTH_HEALTHY : HEALTH_UNHEALTHY;
-
-                if (row->target_slot == CATALOG_NO_SLOT) {
-                    continue;
-                }
-                checker->sometimes->ended_as_truth++;
-                if (row->state != wanted || row->gray || row->held_check_changed ||
-                    row->held_kept) {
-                    fail(checker, &world->nodes[id],
-                         "I-18: %s backend %u is %s at the end, and really %s", group->spec.name, j,
-                         health_state_word((enum health_state)row->state),
-                         health_state_word((enum health_state)wanted));
-                }
-            }
+void checker_check_end(struct checker *checker)
+{
+    for (size_t i = 0; i < N_PARTS; i++) {
+        if (parts[i]->judge_end != NULL) {
+            parts[i]->judge_end(checker);
         }
     }
 }

@@ -19,52 +19,100 @@
 #define CHECK_ROWS 64
 #define CHECK_KINDS 8
 
-/* X(name): what must happen somewhere in a run, or the run proves less than it seems to. */
-#define SOMETIMES(X)       \
-    X(went_down)           \
-    X(came_up)             \
-    X(gray)                \
-    X(held_few_votes)      \
-    X(held_check_changed)  \
-    X(held_kept)           \
-    X(unreachable)         \
-    X(down_blocked)        \
-    X(up_blocked)          \
-    X(quorum_blocked)      \
-    X(own_decided)         \
-    X(vote_expired)        \
-    X(vote_lapsed)         \
-    X(vote_withdrawn)      \
-    X(opinion_went_stale)  \
-    X(message_old_epoch)   \
-    X(message_repeated)    \
-    X(message_overtaken)   \
-    X(vector_overtaken)    \
-    X(sender_behind)       \
-    X(sender_ahead)        \
-    X(slot_of_another)     \
-    X(result_of_another)   \
-    X(result_inconclusive) \
-    X(restart_with_kept)   \
-    X(restart_without)     \
-    X(store_was_frozen)    \
-    X(link_was_cut)        \
-    X(catalog_changed)     \
-    X(check_was_changed)   \
-    X(interval_changed)    \
-    X(node_added)          \
-    X(node_removed)        \
-    X(entered_by_hello)    \
-    X(entered_by_time)     \
-    X(voter_not_entered)   \
-    X(backend_purged)      \
-    X(fail_open)           \
-    X(group_closed)        \
-    X(warming)             \
-    X(late_waits)          \
-    X(suspect_own)         \
-    X(suspect_vote)        \
-    X(doubt_dropped)       \
+/* X(name): what must happen somewhere in a run, or the run proves less than it seems to: each kind
+ * of fault, each way a vote ends, each edge between verdicts, each thing that stands in a verdict's
+ * way.
+ */
+#define SOMETIMES(X)              \
+    X(initial_to_healthy)         \
+    X(initial_to_unhealthy)       \
+    X(initial_to_gray)            \
+    X(healthy_to_unhealthy)       \
+    X(unhealthy_to_healthy)       \
+    X(gray_to_decided)            \
+    X(probed_to_unavailable)      \
+    X(unavailable_to_probed)      \
+    X(probed_to_unused)           \
+    X(unused_to_probed)           \
+    X(held_few_votes)             \
+    X(held_check_changed)         \
+    X(held_kept)                  \
+    X(unreachable)                \
+    X(down_blocked)               \
+    X(up_blocked)                 \
+    X(quorum_blocked)             \
+    X(own_decided)                \
+    X(vote_expired)               \
+    X(vote_lapsed)                \
+    X(vote_withdrawn)             \
+    X(suspect_vote)               \
+    X(suspect_own)                \
+    X(doubt_dropped)              \
+    X(opinion_went_stale)         \
+    X(message_old_epoch)          \
+    X(message_repeated)           \
+    X(message_overtaken)          \
+    X(vector_overtaken)           \
+    X(sender_behind)              \
+    X(sender_ahead)               \
+    X(slot_of_another)            \
+    X(result_of_another)          \
+    X(result_inconclusive)        \
+    X(truth_changed)              \
+    X(truth_changed_for_one)      \
+    X(local_fault)                \
+    X(cut_one_way)                \
+    X(cut_both_ways)              \
+    X(cut_alone)                  \
+    X(cut_deaf)                   \
+    X(cut_mute)                   \
+    X(cut_halves)                 \
+    X(cut_bridge)                 \
+    X(cut_ring)                   \
+    X(cut_all)                    \
+    X(cut_at_random)              \
+    X(link_turned_bad)            \
+    X(healed_at_once)             \
+    X(healed_in_turn)             \
+    X(node_stopped)               \
+    X(node_crashed)               \
+    X(node_stalled)               \
+    X(machine_slept)              \
+    X(clock_fast)                 \
+    X(clock_slow)                 \
+    X(network_delays)             \
+    X(network_loses)              \
+    X(network_doubles)            \
+    X(network_is_late)            \
+    X(more_than_seven_nodes)      \
+    X(restart_with_kept)          \
+    X(restart_with_kept_verdicts) \
+    X(restart_without)            \
+    X(store_was_frozen)           \
+    X(catalog_changed)            \
+    X(check_was_changed)          \
+    X(rule_was_changed)           \
+    X(checks_were_switched)       \
+    X(backends_were_changed)      \
+    X(admin_was_changed)          \
+    X(interval_changed)           \
+    X(node_added)                 \
+    X(node_removed)               \
+    X(entered_by_hello)           \
+    X(entered_by_time)            \
+    X(voter_not_entered)          \
+    X(backend_purged)             \
+    X(drain_deadline)             \
+    X(verdict_deadline)           \
+    X(verdict_deadline_again)     \
+    X(deadline_passed)            \
+    X(fail_open)                  \
+    X(fail_open_ended)            \
+    X(group_closed)               \
+    X(late_waits)                 \
+    X(warming)                    \
+    X(flow_moved)                 \
+    X(flow_stayed)                \
     X(ended_as_truth)
 
 struct sometimes {
@@ -95,15 +143,39 @@ struct judged {
     uint32_t target_slot;
     uint8_t state;
     bool gray;
+    bool unreachable; /* from here */
     bool held_check_changed, held_kept;
     uint64_t initial_ns;
-    uint64_t joined_ns; /* it was added, or came back from maintenance */
+    uint64_t joined_ns;                   /* it was added, or came back from maintenance */
+    uint8_t written_state, written_marks; /* in the history */
+};
+
+/* What the table's words have said of a row. */
+struct shown {
+    struct row_word word;
+    uint64_t birth;          /* of the backend that the rest is about */
+    uint64_t drain_revision; /* the drain that drain_ns belongs to */
+    uint64_t drain_ns;       /* deadlines by boot time; 0 = none is due */
+    uint64_t verdict_ns;
+    bool had_verdict_deadline, was_fail_open;
+};
+
+/* The choice of some flows in a scope, and among whom. */
+#define CHECK_FLOWS 16
+#define CHECK_MEMBERS 16
+struct choices {
+    uint64_t birth; /* of the scope; 0 = none yet */
+    uint32_t n;
+    uint64_t ids[CHECK_MEMBERS];
+    uint8_t weights[CHECK_MEMBERS]; /* 0 = not among those that new flows take */
+    uint64_t flows[CHECK_FLOWS];    /* the chosen id; 0 = none */
 };
 
 struct kept_row {
     uint64_t birth;
     struct hash128 definition;
     uint8_t state;
+    uint64_t drain_revision, drain_ns, verdict_ns;
 };
 
 /* What is known of one node as a receiver. */
@@ -112,7 +184,7 @@ struct witness {
     const struct catalog *catalog;
     uint64_t births[CHECK_SLOTS];
     struct own own[CHECK_SLOTS];
-    struct told told[WORLD_NODES + 1][CHECK_SLOTS];
+    struct told (*told)[CHECK_SLOTS]; /* by sender */
     uint64_t newest_epoch[WORLD_NODES + 1];
     uint64_t newest_vector[WORLD_NODES + 1]; /* its sequence, in that epoch */
     bool observes[WORLD_NODES + 1];          /* by its catalog */
@@ -121,26 +193,76 @@ struct witness {
     struct judged rows[CHECK_ROWS];
     uint64_t scope_births[CHECK_ROWS]; /* by the scope's row */
     uint64_t first_probe_ns[CHECK_ROWS];
-    struct kept_row kept[CHECK_ROWS]; /* at its last stop */
-    bool has_kept;                    /* it was started with them */
     uint32_t suspect_mask;            /* what it doubts of itself, as it says */
     uint64_t suspect_ns[CHECK_KINDS]; /* since when, by enum check_type */
+    struct shown shown[CHECK_ROWS];
+    struct choices choices[CHECK_ROWS]; /* by the scope's row */
+    struct kept_row kept[CHECK_ROWS];   /* last-known-good, as last written */
+    struct kept_row begun[CHECK_ROWS];  /* what of it this life was given; zero = nothing */
+};
+
+struct checker;
+
+/* One more judge: what it looks at after each step, beside votes and verdicts. A guard or a doubt
+ * adds a file with one of these to the list in checker.c, and its names to SOMETIMES. */
+struct checker_part {
+    const char *name;
+    /* After each step of a node that has a catalog; event times are the node's own. */
+    void (*judge)(struct checker *checker, struct witness *witness, const struct world_node *node,
+                  const struct engine_event *event);
+    /* At the end of the calm, for the cluster as a whole; NULL = nothing. */
+    void (*judge_end)(struct checker *checker);
+};
+extern const struct checker_part checker_table; /* table.c */
+
+/* What verdicts were, and when: to be compared with that of another run. */
+struct verdict_line {
+    uint64_t at_ns; /* world time */
+    uint32_t node, row;
+    uint8_t state, marks;
+};
+struct verdict_history {
+    struct verdict_line *lines;
+    size_t n, capacity;
 };
 
 struct checker {
     struct world *world;
-    struct witness nodes[WORLD_NODES + 1];
+    uint32_t n_nodes_max; /* ids that this cluster ever has */
+    struct witness *nodes[WORLD_NODES + 1];
     struct sometimes *sometimes;
+    bool is_doubted;  /* in the calm, a node doubts itself */
+    uint64_t calm_ns; /* world time at which everything was well again; 0 = not yet */
+    struct verdict_history *history; /* NULL = not wanted */
+    uint64_t slowest_pm;             /* longest way to the truth, in thousandths of its bound */
     bool failed;
     char failure[512];
 };
 
-void checker_init(struct checker *checker, struct world *world, struct sometimes *sometimes);
-/* Before world_stop: what last-known-good will have kept. */
-void checker_note_stop(struct checker *checker, uint64_t node_id);
-/* After world_start's decision: with or without last-known-good. Call before world_start. */
+void checker_init(struct checker *checker, struct world *world, uint32_t n_nodes_max,
+                  struct sometimes *sometimes);
+void checker_close(struct checker *checker);
+/* Something is wrong; the first one counts. */
+void checker_fail(struct checker *checker, const struct world_node *node, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Before last-known-good is written: what it will hold. */
+void checker_note_kept(struct checker *checker, uint64_t node_id);
+/* Before world_start: whether it gets it. */
 void checker_note_start(struct checker *checker, uint64_t node_id, bool with_kept);
-/* At the end of a calm phase: each verdict on each node is what the backend really is. */
+
+/* I-18, with its time. When everything is well from calm_ns on, each verdict on each node is what
+ * the backend really is, for good, after at most
+ *     2 s (a node started then has its catalog) + T + I (the first probe that begins in the calm)
+ *     + W, the longer of the failure and the success window with r = T, + 2 V + 100 ms,
+ * stretched by the slowest clock. While a node still doubts itself in the calm, 10 s more, in which
+ * its score falls and stays low, and T + I + W, since it counts anew then. */
+#define CHECK_CLOCK_PPM_MAX 50000
+uint64_t checker_bound_ns(const struct checker *checker, const struct health_check *check);
+/* The longest bound of the newest catalog. */
+uint64_t checker_longest_bound_ns(const struct checker *checker);
+/* Each verdict whose time is over. */
 void checker_check_truth(struct checker *checker);
+/* What the parts have to say at the end. */
+void checker_check_end(struct checker *checker);
 
 #endif

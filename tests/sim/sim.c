@@ -1,141 +1,201 @@
-/* Random clusters under random faults, judged after every step: sim [--first N] [--seeds N]
- * [--trace].
+/* Random clusters under random faults, judged after every step:
  *
- * Each seed is a cluster of 1 to 7 nodes with groups of random rules and checks on a network that
- * delays, loses, doubles, overtakes and cuts (also one way), with restarts, frozen stores and
- * catalog changes that reach the nodes at different times; then a calm, at whose end every verdict
- * must be what the backends really are. A seed that fails prints the command that repeats it. */
+ *     sim [--first N] [--seeds N] [--jobs N] [--trace]    storms, each followed by a calm
+ *     sim --noise [...]                                   each seed twice, see below
+ *
+ * Each seed is a cluster of 1 to 7 nodes, of one in 200 up to 64, with groups of random rules and
+ * checks on a network that delays, loses, doubles, overtakes and cuts in every shape, with clocks
+ * that run at their own rates, restarts, crashes, standstills, frozen stores and catalog changes
+ * that reach the nodes at different times: the safety phase. Then all is well, and each verdict has
+ * to be what the backend really is within a stated bound (checker.h): the liveness phase. A seed
+ * that fails prints the command that repeats it.
+ *
+ * --noise: once as it is, once with each message that was taken delivered again up to three times,
+ * lost ones delivered after newer ones, and all clocks up to a year off. The verdicts and their
+ * times must be the same (R-VOTE-2). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "common/base/str.h"
-#include "tests/sim/story.h"
+#include "tests/sim/seed.h"
 
 /* Fewer seeds than this need not show everything. */
 #define SEEDS_THAT_SHOW_ALL 1000
+#define JOBS_MAX 64
 
-static void set_network(struct sim *sim, bool is_calm)
+struct options {
+    uint64_t first, n_seeds, n_jobs;
+    bool trace, noise;
+};
+
+/* One job's result, in memory that it shares with the others. */
+struct job {
+    struct seed_sums sums;
+    uint64_t failed_seed; /* 0 = none; seeds begin at 1 */
+    char failure[SEED_FAILURE_BYTES];
+};
+
+/* --- one seed --- */
+
+static void describe(const struct verdict_history *history, size_t at, char *text, size_t capacity)
 {
-    static const uint64_t delays_ms[] = {0, 20, 300, 1500};
-    static const uint32_t losses[] = {0, 20000, 200000};
-    struct world_link link = {.delay_max_ns = 10 * WORLD_MS};
-
-    if (!is_calm) {
-        link.delay_max_ns = delays_ms[story_below(sim, 4)] * WORLD_MS;
-        link.loss_ppm = losses[story_below(sim, 3)];
-        link.duplicate_ppm = story_below(sim, 2) == 0 ? 0 : 100000;
-        link.late_ppm = story_below(sim, 3) == 0 ? 20000 : 0;
+    if (at == history->n) {
+        snprintf(text, capacity, "nothing more");
+        return;
     }
-    for (uint32_t x = 1; x <= WORLD_NODES; x++) {
-        for (uint32_t y = 1; y <= WORLD_NODES; y++) {
-            sim->world.links[x][y] = link;
-        }
-    }
-    sim->world.store_delay_max_ns = is_calm ? 0 : story_below(sim, 5 * WORLD_SECOND);
+    const struct verdict_line *line = &history->lines[at];
+    snprintf(text, capacity, "at %.9f s node %u row %u is %s, marks %u", (double)line->at_ns / 1e9,
+             line->node, line->row, health_state_word((enum health_state)line->state), line->marks);
 }
 
-/* Half of the nodes see some backend otherwise from the start: votes can be tied in `initial`. */
-static void disagree(struct sim *sim)
+static bool same_line(const struct verdict_line *a, const struct verdict_line *b)
 {
-    for (unsigned i = 0; i < 4; i++) {
-        struct endpoint at = story_backend(sim);
-        struct world_backend *backend = world_backend(&sim->world, &at);
+    return a->at_ns == b->at_ns && a->node == b->node && a->row == b->row && a->state == b->state &&
+           a->marks == b->marks;
+}
 
-        for (uint32_t id = 2; id <= WORLD_NODES; id += 2) {
-            backend->truth[id] =
-                (struct truth){.reason = REASON_CONNECT_FAILED, .response_ns = WORLD_MS};
+static bool compare_histories(const struct verdict_history *clean,
+                              const struct verdict_history *noisy, char failure[SEED_FAILURE_BYTES])
+{
+    char texts[2][128];
+    size_t at = 0;
+
+    while (at < clean->n && at < noisy->n && same_line(&clean->lines[at], &noisy->lines[at])) {
+        at++;
+    }
+    if (at == clean->n && at == noisy->n) {
+        return true;
+    }
+    describe(clean, at, texts[0], sizeof texts[0]);
+    describe(noisy, at, texts[1], sizeof texts[1]);
+    snprintf(failure, SEED_FAILURE_BYTES, "R-VOTE-2: without noise: %s; with it: %s", texts[0],
+             texts[1]);
+    return false;
+}
+
+static bool run_twice(uint64_t seed, const struct options *options, struct job *job)
+{
+    struct verdict_history histories[2] = {{0}, {0}};
+    bool passed = true;
+
+    for (int i = 0; i < 2 && passed; i++) {
+        struct seed_options how = {
+            .trace = options->trace, .with_noise = i == 1, .history = &histories[i]};
+
+        passed = seed_run(seed, &how, &job->sums, job->failure);
+    }
+    passed = passed && compare_histories(&histories[0], &histories[1], job->failure);
+    free(histories[0].lines);
+    free(histories[1].lines);
+    return passed;
+}
+
+static bool run_seed(uint64_t seed, const struct options *options, struct job *job)
+{
+    struct seed_options how = {.trace = options->trace};
+
+    return options->noise ? run_twice(seed, options, job)
+                          : seed_run(seed, &how, &job->sums, job->failure);
+}
+
+/* --- all seeds --- */
+
+static uint64_t lowest_failed(const struct options *options, const struct job jobs[])
+{
+    uint64_t lowest = 0;
+
+    for (uint64_t i = 0; i < options->n_jobs; i++) {
+        uint64_t seed = __atomic_load_n(&jobs[i].failed_seed, __ATOMIC_RELAXED);
+
+        if (seed != 0 && (lowest == 0 || seed < lowest)) {
+            lowest = seed;
+        }
+    }
+    return lowest;
+}
+
+/* Every n-th seed; it ends at its first failure, or when a lower seed failed elsewhere. */
+static void run_job(const struct options *options, struct job jobs[], uint64_t index)
+{
+    for (uint64_t i = index; i < options->n_seeds; i += options->n_jobs) {
+        uint64_t seed = options->first + i;
+        uint64_t failed = lowest_failed(options, jobs);
+
+        if (failed != 0 && failed < seed) {
+            return;
+        }
+        if (!run_seed(seed, options, &jobs[index])) {
+            __atomic_store_n(&jobs[index].failed_seed, seed, __ATOMIC_RELAXED);
+            return;
         }
     }
 }
 
-static void begin(struct sim *sim)
+static bool run_jobs(const struct options *options, struct job jobs[])
 {
-    prng_init(&sim->prng, sim->seed * UINT64_C(0x9e3779b97f4a7c15) + 1);
-    world_init(&sim->world, sim->seed, 1 + (uint32_t)story_below(sim, WORLD_NODES));
-    checker_init(&sim->checker, &sim->world, sim->sometimes);
-    set_network(sim, false);
-    if (story_below(sim, 2) == 0) {
-        story_change_interval(sim);
-    }
-    for (unsigned i = 0; i < SIM_GROUPS; i++) {
-        snprintf(sim->groups[i], sizeof sim->groups[i], "group%u", i);
-        if (i == 0 || story_below(sim, 2) == 0) {
-            story_put_group(sim, sim->groups[i]);
+    pid_t children[JOBS_MAX];
+    bool all_ended = true;
+
+    fflush(stdout);
+    for (uint64_t i = 0; i < options->n_jobs; i++) {
+        children[i] = fork();
+        if (children[i] == 0) {
+            run_job(options, jobs, i);
+            fflush(stdout);
+            _exit(0);
         }
     }
-    if (story_below(sim, 3) == 0) {
-        disagree(sim);
-    }
-    for (uint32_t id = 1; id <= sim->world.n_nodes; id++) {
-        if (story_below(sim, 10) != 0) {
-            story_start_node(sim, id);
+    for (uint64_t i = 0; i < options->n_jobs; i++) {
+        int status = 0;
+
+        if (waitpid(children[i], &status, 0) < 0 || status != 0) {
+            printf("job %llu ended by itself: status %d\n", (unsigned long long)i, status);
+            all_ended = false;
         }
     }
-    sim->story_ns = (20 + story_below(sim, story_below(sim, 4) == 0 ? 150 : 40)) * WORLD_SECOND;
+    return all_ended;
 }
 
-static void storm(struct sim *sim)
+static void add_sums(struct seed_sums *sums, const struct seed_sums *more)
 {
-    while (sim->world.now_ns < sim->story_ns && !sim->checker.failed) {
-        world_run(&sim->world, sim->world.now_ns + story_below(sim, 3 * WORLD_SECOND));
-        story_go_on(sim);
-    }
+    sums->n_steps += more->n_steps;
+    sums->simulated_ns += more->simulated_ns;
+    sums->node_ns += more->node_ns;
+    sums->n_messages += more->n_messages;
+    sums->n_lost += more->n_lost;
+    sums->n_replayed += more->n_replayed;
+    sums->n_overtaken += more->n_overtaken;
+    sums->slowest_pm = more->slowest_pm > sums->slowest_pm ? more->slowest_pm : sums->slowest_pm;
+#define ADD(name) sums->sometimes.name += more->sometimes.name;
+    SOMETIMES(ADD)
+#undef ADD
 }
 
-/* Everything is well again and stays so: time enough for the longest window and memory. */
-static void calm(struct sim *sim)
+/* --- reports --- */
+
+static void report_failure(const struct options *options, const struct job jobs[], uint64_t seed)
 {
-    set_network(sim, true);
-    for (uint32_t id = 1; id <= sim->world.n_nodes; id++) {
-        world_freeze_store(&sim->world, id, false);
-        if (!sim->world.nodes[id].is_up && !sim->world.nodes[id].is_gone) {
-            story_start_node(sim, id);
+    for (uint64_t i = 0; i < options->n_jobs; i++) {
+        if (jobs[i].failed_seed == seed) {
+            printf("seed %llu: %s\n", (unsigned long long)seed, jobs[i].failure);
         }
     }
-    for (uint32_t i = 0; i < sim->world.n_backends; i++) {
-        struct truth truth = story_truth(sim);
-
-        world_set_truth(&sim->world, &sim->world.backends[i].at, &truth);
-    }
-    for (unsigned i = 0; i < 60 && !sim->checker.failed; i++) {
-        world_run(&sim->world, sim->world.now_ns + WORLD_SECOND);
-    }
-}
-
-static bool run_seed(uint64_t seed, bool trace, struct sometimes *sometimes, uint64_t *n_steps)
-{
-    static struct sim sim; /* too big for a stack */
-    bool failed;
-
-    memset(&sim, 0, sizeof sim);
-    sim.seed = seed;
-    sim.trace = trace;
-    sim.sometimes = sometimes;
-    begin(&sim);
-    storm(&sim);
-    if (!sim.checker.failed) {
-        calm(&sim);
-    }
-    if (!sim.checker.failed) {
-        checker_check_truth(&sim.checker);
-    }
-    failed = sim.checker.failed;
-    if (failed) {
-        printf("seed %llu: %s\nrepeat with: sim --first %llu --seeds 1 --trace\n",
-               (unsigned long long)seed, sim.checker.failure, (unsigned long long)seed);
-    }
-    *n_steps += sim.world.n_steps;
-    world_close(&sim.world);
-    return !failed;
+    printf("repeat with: sim%s --first %llu --seeds 1 --trace\n", options->noise ? " --noise" : "",
+           (unsigned long long)seed);
+    printf("failed at the %lluth seed\n", (unsigned long long)(seed - options->first + 1));
 }
 
 static bool report_sometimes(const struct sometimes *sometimes, bool all_required)
 {
     bool complete = true;
 
-#define REPORT(name)                                                                \
-    printf("  sometimes %-20s %llu\n", #name, (unsigned long long)sometimes->name); \
+#define REPORT(name)                                                                 \
+    printf("  sometimes %-26s %llu%s\n", #name, (unsigned long long)sometimes->name, \
+           sometimes->name == 0 ? "  NEVER" : "");                                   \
     complete = complete && sometimes->name > 0;
     SOMETIMES(REPORT)
 #undef REPORT
@@ -143,6 +203,50 @@ static bool report_sometimes(const struct sometimes *sometimes, bool all_require
         printf("something never happened: the run proves less than it seems to\n");
     }
     return complete || !all_required;
+}
+
+static void report_sums(const struct options *options, const struct seed_sums *sums)
+{
+    printf("sim: %llu seeds from %llu%s, none failed: %.1f simulated hours of clusters, %.1f of "
+           "nodes; %.1f million steps, %.1f million messages, %.1f million of them lost; the truth "
+           "after at most %llu %% of its bound\n",
+           (unsigned long long)options->n_seeds, (unsigned long long)options->first,
+           options->noise ? ", each without and with noise" : "",
+           (double)sums->simulated_ns / 3600e9, (double)sums->node_ns / 3600e9,
+           (double)sums->n_steps / 1e6, (double)sums->n_messages / 1e6, (double)sums->n_lost / 1e6,
+           (unsigned long long)(sums->slowest_pm + 9) / 10);
+    if (options->noise) {
+        printf("noise: %llu replays, %llu lost ones after newer ones, no verdict differs\n",
+               (unsigned long long)sums->n_replayed, (unsigned long long)sums->n_overtaken);
+    }
+}
+
+static int run(const struct options *options)
+{
+    struct job *jobs = mmap(NULL, options->n_jobs * sizeof *jobs, PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct seed_sums sums = {0};
+
+    if (jobs == MAP_FAILED) {
+        perror("sim: mmap");
+        return 1;
+    }
+    if (options->n_jobs == 1) {
+        run_job(options, jobs, 0);
+    } else if (!run_jobs(options, jobs)) {
+        return 1;
+    }
+    uint64_t failed = lowest_failed(options, jobs);
+    if (failed != 0) {
+        report_failure(options, jobs, failed);
+        return 1;
+    }
+    for (uint64_t i = 0; i < options->n_jobs; i++) {
+        add_sums(&sums, &jobs[i].sums);
+    }
+    bool complete = report_sometimes(&sums.sometimes, options->n_seeds >= SEEDS_THAT_SHOW_ALL);
+    report_sums(options, &sums);
+    return complete && (!options->noise || sums.n_replayed > 0) ? 0 : 1;
 }
 
 static bool read_number(int argc, char **argv, int *i, const char *name, uint64_t *value)
@@ -159,28 +263,23 @@ static bool read_number(int argc, char **argv, int *i, const char *name, uint64_
 
 int main(int argc, char **argv)
 {
-    struct sometimes sometimes = {0};
-    uint64_t first = 1;
-    uint64_t n_seeds = 1000;
-    uint64_t n_steps = 0;
-    bool trace = false;
+    struct options options = {.first = 1, .n_seeds = 1000, .n_jobs = 1};
 
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--trace") == 0) {
-            trace = true;
-        } else if (!read_number(argc, argv, &i, "--first", &first) &&
-                   !read_number(argc, argv, &i, "--seeds", &n_seeds)) {
-            fprintf(stderr, "usage: sim [--first N] [--seeds N] [--trace]\n");
+            options.trace = true;
+        } else if (strcmp(argv[i], "--noise") == 0) {
+            options.noise = true;
+        } else if (!read_number(argc, argv, &i, "--first", &options.first) &&
+                   !read_number(argc, argv, &i, "--seeds", &options.n_seeds) &&
+                   !read_number(argc, argv, &i, "--jobs", &options.n_jobs)) {
+            fprintf(stderr, "usage: sim [--noise] [--first N] [--seeds N] [--jobs N] [--trace]\n");
             return 2;
         }
     }
-    for (uint64_t seed = first; seed < first + n_seeds; seed++) {
-        if (!run_seed(seed, trace, &sometimes, &n_steps)) {
-            printf("failed at the %lluth seed\n", (unsigned long long)(seed - first + 1));
-            return 1;
-        }
+    if (options.first == 0 || options.n_jobs == 0 || options.n_jobs > JOBS_MAX) {
+        fprintf(stderr, "sim: --first is at least 1, --jobs 1 to %d\n", JOBS_MAX);
+        return 2;
     }
-    printf("sim: %llu seeds from %llu, %llu steps, none failed\n", (unsigned long long)n_seeds,
-           (unsigned long long)first, (unsigned long long)n_steps);
-    return report_sometimes(&sometimes, n_seeds >= SEEDS_THAT_SHOW_ALL) ? 0 : 1;
+    return run(&options);
 }

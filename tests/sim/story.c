@@ -10,7 +10,7 @@ uint64_t story_below(struct sim *sim, uint64_t n)
     return prng_below(&sim->prng, n);
 }
 
-static void tell(const struct sim *sim, const char *what, uint64_t a, uint64_t b)
+void story_tell(const struct sim *sim, const char *what, uint64_t a, uint64_t b)
 {
     if (sim->trace) {
         printf("%12.6f s  %s %llu %llu\n", (double)sim->world.now_ns / 1e9, what,
@@ -76,10 +76,10 @@ static bool commit(struct sim *sim, struct command *command)
     struct errmsg err = {{0}};
 
     if (world_commit(&sim->world, command, &err) != 0) {
-        tell(sim, err.text, 0, 0);
+        story_tell(sim, err.text, 0, 0);
         return false;
     }
-    tell(sim, "revision", sim->world.revision, 0);
+    story_tell(sim, "revision", sim->world.revision, 0);
     return true;
 }
 
@@ -111,7 +111,8 @@ void story_put_group(struct sim *sim, const char *name)
     server_group_sort_backends(&group);
     random_rule(sim, &group.rule);
     random_check(sim, &group.check);
-    group.drain = (struct drain_policy){.is_on = story_below(sim, 2) == 0, .timeout_ms = 4000};
+    group.drain = (struct drain_policy){.is_on = story_below(sim, 2) == 0,
+                                        .timeout_ms = 1000 + 1000 * (uint32_t)story_below(sim, 9)};
     group.all_bad = (uint8_t)(story_below(sim, 4) == 0 ? ALL_BAD_FAIL_CLOSED : ALL_BAD_FAIL_OPEN);
     group.fail_open_percent = (uint8_t)(story_below(sim, 3) == 0 ? 50 : 0);
     build_put_group(&command, &group);
@@ -182,12 +183,15 @@ static void change_group(struct sim *sim, const char *name)
         break;
     case 1:
         random_rule(sim, &spec.rule);
+        sim->sometimes->rule_was_changed++;
         break;
     case 2:
+        sim->sometimes->checks_were_switched++;
         spec.check.is_enabled = !spec.check.is_enabled;
         break;
     default:
         change_backends(sim, &spec);
+        sim->sometimes->backends_were_changed++;
         break;
     }
     put_changed(sim, &spec);
@@ -205,7 +209,7 @@ static void change_admin(struct sim *sim, const char *name, enum admin_state sta
     const struct catalog_backend *backend = &group->backends[story_below(sim, group->n_backends)];
     if (backend->life == LIFE_AVAILABLE) {
         build_admin(&command, name, endpoint_format(&backend->spec.at, text), state);
-        commit(sim, &command);
+        sim->sometimes->admin_was_changed += commit(sim, &command);
     }
 }
 
@@ -264,64 +268,35 @@ static void change_truth(struct sim *sim)
     struct truth truth = story_truth(sim);
 
     if (story_below(sim, 2) == 0) {
+        sim->sometimes->truth_changed++;
         world_set_truth(&sim->world, &at, &truth);
-        tell(sim, "truth everywhere", at.addr.bytes[3], truth.reason);
+        story_tell(sim, "truth everywhere", at.addr.bytes[3], truth.reason);
         return;
     }
     uint64_t node_id = 1 + story_below(sim, sim->world.n_nodes);
+    sim->sometimes->truth_changed_for_one++;
     if (story_below(sim, 4) == 0) {
         truth.reason = REASON_LOCAL_NO_PORT;
+        sim->sometimes->local_fault++;
     }
     world_backend(&sim->world, &at)->truth[node_id] = truth;
-    tell(sim, "truth at node", node_id, truth.reason);
-}
-
-static void cut_something(struct sim *sim)
-{
-    uint64_t n = sim->world.n_nodes;
-    uint64_t a = 1 + story_below(sim, n);
-    uint64_t b = 1 + story_below(sim, n);
-    uint64_t kind = story_below(sim, 5);
-
-    sim->sometimes->link_was_cut++;
-    tell(sim, "cut", a, b);
-    if (kind <= 1) { /* one link, one way or both */
-        world_cut(&sim->world, a, b, true);
-        world_cut(&sim->world, b, a, kind == 1);
-        return;
-    }
-    for (uint64_t x = 1; x <= n; x++) {
-        for (uint64_t y = 1; y <= n; y++) {
-            bool apart = kind == 2   ? x == a || y == a              /* alone */
-                         : kind == 3 ? x != a && y == a              /* hears nobody, is heard */
-                                     : (x <= n / 2) != (y <= n / 2); /* halves */
-            if (apart) {
-                world_cut(&sim->world, x, y, true);
-            }
-        }
-    }
-}
-
-static void heal(struct sim *sim)
-{
-    tell(sim, "heal", 0, 0);
-    for (uint32_t x = 1; x <= WORLD_NODES; x++) {
-        for (uint32_t y = 1; y <= WORLD_NODES; y++) {
-            world_cut(&sim->world, x, y, false);
-        }
-    }
+    story_tell(sim, "truth at node", node_id, truth.reason);
 }
 
 void story_start_node(struct sim *sim, uint64_t id)
 {
     struct world_node *node = &sim->world.nodes[id];
-    bool with_kept = node->kept_catalog != NULL && story_below(sim, 2) == 0;
+    unsigned kept = WORLD_KEPT_NONE;
 
-    tell(sim, "start", id, with_kept);
-    sim->sometimes->restart_with_kept += with_kept;
-    sim->sometimes->restart_without += !with_kept && node->epoch > 0;
-    checker_note_start(&sim->checker, id, with_kept);
-    world_start(&sim->world, id, with_kept, story_below(sim, 2 * WORLD_SECOND));
+    if (node->kept_catalog != NULL && story_below(sim, 2) == 0) {
+        kept = story_below(sim, 3) == 0 ? WORLD_KEPT_VERDICTS : WORLD_KEPT_ALL;
+    }
+    story_tell(sim, "start", id, kept);
+    sim->sometimes->restart_with_kept += kept == WORLD_KEPT_ALL;
+    sim->sometimes->restart_with_kept_verdicts += kept == WORLD_KEPT_VERDICTS;
+    sim->sometimes->restart_without += kept == WORLD_KEPT_NONE && node->epoch > 0;
+    checker_note_start(&sim->checker, id, kept != WORLD_KEPT_NONE);
+    world_start(&sim->world, id, kept, story_below(sim, 2 * WORLD_SECOND));
 }
 
 /* Each id is used once in a cluster's life; a node that is added may be started late, or fail to.
@@ -331,8 +306,11 @@ static void change_members(struct sim *sim)
     uint64_t id = 1 + story_below(sim, sim->world.n_nodes);
 
     if (story_below(sim, 2) == 0) {
+        if (sim->world.n_nodes == sim->checker.n_nodes_max) {
+            return;
+        }
         id = world_add_node(&sim->world, story_below(sim, 2) == 0 ? ROLE_VOTER : ROLE_STANDBY);
-        tell(sim, "add node", id, 0);
+        story_tell(sim, "add node", id, 0);
         if (id != 0) {
             sim->world.nodes[id].store_is_frozen = false;
             if (story_below(sim, 2) == 0) {
@@ -344,7 +322,9 @@ static void change_members(struct sim *sim)
         return;
     }
     if (!sim->world.nodes[id].is_gone) {
-        tell(sim, "remove node", id, world_remove_node(&sim->world, id));
+        bool is_removed = world_remove_node(&sim->world, id);
+
+        story_tell(sim, "remove node", id, is_removed);
     }
 }
 
@@ -359,16 +339,34 @@ static void stop_or_start(struct sim *sim)
         story_start_node(sim, id);
         return;
     }
-    tell(sim, "stop", id, 0);
-    checker_note_stop(&sim->checker, id);
+    if (story_below(sim, 2) == 0) { /* a crash: what was written down last is what there is */
+        story_tell(sim, "crash", id, 0);
+        sim->sometimes->node_crashed++;
+        world_crash(&sim->world, id);
+        return;
+    }
+    story_tell(sim, "stop", id, 0);
+    sim->sometimes->node_stopped++;
+    checker_note_kept(&sim->checker, id);
     world_stop(&sim->world, id);
+}
+
+static void keep(struct sim *sim)
+{
+    uint64_t id = 1 + story_below(sim, sim->world.n_nodes);
+
+    if (sim->world.nodes[id].is_up) {
+        story_tell(sim, "keep", id, 0);
+        checker_note_kept(&sim->checker, id);
+        world_keep(&sim->world, id);
+    }
 }
 
 static void freeze_or_thaw(struct sim *sim)
 {
     uint64_t id = 1 + story_below(sim, sim->world.n_nodes);
 
-    tell(sim, "freeze or thaw", id, 0);
+    story_tell(sim, "freeze or thaw", id, 0);
     sim->sometimes->store_was_frozen++;
     world_freeze_store(&sim->world, id, !sim->world.nodes[id].store_is_frozen);
 }
@@ -377,7 +375,8 @@ void story_go_on(struct sim *sim)
 {
     const char *group = sim->groups[story_below(sim, SIM_GROUPS)];
 
-    switch (story_below(sim, 16)) {
+    faults_heal_next(sim);
+    switch (story_below(sim, 18)) {
     case 0:
     case 1:
     case 2:
@@ -386,11 +385,11 @@ void story_go_on(struct sim *sim)
         break;
     case 4:
     case 5:
-        cut_something(sim);
+        faults_cut_something(sim);
         break;
     case 6:
     case 7:
-        heal(sim);
+        faults_heal(sim);
         break;
     case 8:
     case 9:
@@ -408,6 +407,12 @@ void story_go_on(struct sim *sim)
         break;
     case 14:
         purge(sim);
+        break;
+    case 15:
+        faults_hit_machine(sim);
+        break;
+    case 16:
+        keep(sim);
         break;
     default:
         if (story_below(sim, 3) == 0) {

@@ -6,6 +6,8 @@
 
 #define SIM_GROUPS 3
 #define SIM_BACKENDS 4 /* a group, at most */
+#define SIM_SMALL 7    /* nodes of nearly all clusters, at most */
+
 struct sim {
     uint64_t seed;
     bool trace;
@@ -16,6 +18,8 @@ struct sim {
     char groups[SIM_GROUPS][8];
     uint64_t story_ns;                       /* length of the stormy part */
     uint64_t not_before_ns[WORLD_NODES + 1]; /* a node whose machine is not there yet */
+    struct world_link link;                  /* what all links began as */
+    bool heals_in_turn;                      /* cut links come back one by one, in any order */
 };
 
 uint64_t story_below(struct sim *sim, uint64_t n);
@@ -24,6 +28,15 @@ void story_change_interval(struct sim *sim);
 struct endpoint story_backend(struct sim *sim);
 struct truth story_truth(struct sim *sim);
 void story_start_node(struct sim *sim, uint64_t id);
+/* faults.c: the network and the machines. */
+void faults_set_network(struct sim *sim, bool is_calm);
+void faults_set_clocks(struct sim *sim);
+void faults_cut_something(struct sim *sim);
+void faults_heal(struct sim *sim);
+/* A link back, when they come back one by one. */
+void faults_heal_next(struct sim *sim);
+void faults_hit_machine(struct sim *sim);
+void story_tell(const struct sim *sim, const char *what, uint64_t a, uint64_t b);
 /* One thing, whatever it is. */
 void story_go_on(struct sim *sim);
 

@@ -5,12 +5,14 @@
 
 struct witness *witness_of(struct checker *checker, const struct world_node *node)
 {
-    struct witness *witness = &checker->nodes[node->id];
+    struct witness *witness = checker->nodes[node->id];
 
     if (witness->epoch != node->epoch) { /* started again: votes and streaks were in memory */
-        struct witness fresh = {.epoch = node->epoch, .has_kept = witness->has_kept};
+        struct witness fresh = {.epoch = node->epoch, .told = witness->told};
 
+        memset(fresh.told, 0, (checker->n_nodes_max + 1u) * sizeof *fresh.told);
         memcpy(fresh.kept, witness->kept, sizeof fresh.kept);
+        memcpy(fresh.begun, witness->begun, sizeof fresh.begun);
         *witness = fresh;
     }
     return witness;
@@ -100,9 +102,14 @@ static void hear_result(struct checker *checker, struct witness *witness,
 
 /* --- self-doubt --- */
 
+static bool is_doubted(const struct witness *witness, uint32_t slot, uint32_t suspect_mask)
+{
+    return (suspect_mask >> witness_check_at(witness, slot)->type & 1) != 0;
+}
+
 bool witness_doubts(const struct witness *witness, uint32_t slot)
 {
-    return (witness->suspect_mask >> witness_check_at(witness, slot)->type & 1) != 0;
+    return is_doubted(witness, slot, witness->suspect_mask);
 }
 
 void witness_follow_doubt(struct checker *checker, struct witness *witness, uint32_t mask,
@@ -147,12 +154,20 @@ static uint64_t birth_at(const struct checker *checker, uint64_t revision, uint3
     return target == NULL ? 0 : target->id.birth;
 }
 
-static void hear_opinion(struct checker *checker, struct told *told, uint64_t epoch,
-                         uint64_t sequence, uint8_t opinion, uint64_t now_ns, uint64_t fresh_ns,
-                         bool is_suspect)
+/* What a message says of one slot. */
+struct heard {
+    uint64_t epoch, sequence;
+    uint8_t opinion;
+    bool is_doubted; /* by its sender: nothing of it is used, at once */
+    uint64_t now_ns, fresh_ns;
+};
+
+static void hear_opinion(struct checker *checker, struct told *told, const struct heard *heard)
 {
-    if (epoch < told->epoch || (epoch == told->epoch && sequence <= told->sequence)) {
-        if (epoch == told->epoch && sequence == told->sequence) {
+    uint64_t epoch = heard->epoch;
+
+    if (epoch < told->epoch || (epoch == told->epoch && heard->sequence <= told->sequence)) {
+        if (epoch == told->epoch && heard->sequence == told->sequence) {
             checker->sometimes->message_repeated++;
         } else {
             checker->sometimes->message_overtaken++;
@@ -160,21 +175,18 @@ static void hear_opinion(struct checker *checker, struct told *told, uint64_t ep
         return;
     }
     told->epoch = epoch;
-    told->sequence = sequence;
-    if (is_suspect) { /* dropped at once, and not remembered */
-        checker->sometimes->suspect_vote += opinion != OPINION_NONE;
+    told->sequence = heard->sequence;
+    if (heard->is_doubted) {
+        checker->sometimes->suspect_vote += told->opinion != OPINION_NONE;
         told->opinion = OPINION_NONE;
-        told->withdrawn = false;
-        return;
-    }
-    if (opinion != OPINION_NONE) {
-        told->opinion = opinion;
-        told->heard_ns = now_ns;
+    } else if (heard->opinion != OPINION_NONE) {
+        told->opinion = heard->opinion;
+        told->heard_ns = heard->now_ns;
         told->withdrawn = false;
     } else if (told->opinion != OPINION_NONE && !told->withdrawn &&
-               now_ns - told->heard_ns <= fresh_ns) {
+               heard->now_ns - told->heard_ns <= heard->fresh_ns) {
         told->withdrawn = true;
-        told->withdrawn_ns = now_ns;
+        told->withdrawn_ns = heard->now_ns;
         checker->sometimes->vote_withdrawn++;
     }
 }
@@ -225,9 +237,13 @@ static void hear_chunk(struct checker *checker, struct witness *witness, uint64_
                 continue;
             }
         }
-        hear_opinion(checker, &witness->told[peer][slot], chunk->epoch, chunk->sequence, opinion,
-                     now_ns, 3 * witness_interval_ns(witness),
-                     (chunk->suspect_mask >> witness_check_at(witness, slot)->type & 1) != 0);
+        hear_opinion(checker, &witness->told[peer][slot],
+                     &(struct heard){.epoch = chunk->epoch,
+                                     .sequence = chunk->sequence,
+                                     .opinion = opinion,
+                                     .is_doubted = is_doubted(witness, slot, chunk->suspect_mask),
+                                     .now_ns = now_ns,
+                                     .fresh_ns = 3 * witness_interval_ns(witness)});
     }
 }
 
@@ -241,9 +257,13 @@ static void hear_change(struct checker *checker, struct witness *witness, uint64
         change->sequence <= witness->newest_vector[peer]) {
         return;
     }
-    hear_opinion(checker, &witness->told[peer][slot], change->epoch, change->sequence,
-                 change->opinion, now_ns, 3 * witness_interval_ns(witness),
-                 (change->suspect_mask >> witness_check_at(witness, slot)->type & 1) != 0);
+    hear_opinion(checker, &witness->told[peer][slot],
+                 &(struct heard){.epoch = change->epoch,
+                                 .sequence = change->sequence,
+                                 .opinion = change->opinion,
+                                 .is_doubted = is_doubted(witness, slot, change->suspect_mask),
+                                 .now_ns = now_ns,
+                                 .fresh_ns = 3 * witness_interval_ns(witness)});
 }
 
 /* --- catalogs --- */
@@ -253,7 +273,7 @@ static void hear_change(struct checker *checker, struct witness *witness, uint64
 static void follow_members(struct checker *checker, struct witness *witness, uint64_t self,
                            bool is_first, uint64_t now_ns)
 {
-    for (uint64_t id = 1; id <= WORLD_NODES; id++) {
+    for (uint64_t id = 1; id <= checker->n_nodes_max; id++) {
         const struct catalog_node *node = catalog_node_find(witness->catalog, id);
         bool observes =
             node != NULL && (node->spec.role == ROLE_VOTER || node->spec.role == ROLE_STANDBY);
@@ -275,7 +295,7 @@ static void follow_members(struct checker *checker, struct witness *witness, uin
 
 void witness_enter_by_time(struct checker *checker, struct witness *witness, uint64_t now_ns)
 {
-    for (uint64_t id = 1; id <= WORLD_NODES; id++) {
+    for (uint64_t id = 1; id <= checker->n_nodes_max; id++) {
         if (witness->observes[id] && !witness->entered[id] && now_ns >= witness->enters_ns[id]) {
             witness->entered[id] = true;
             checker->sometimes->entered_by_time++;
@@ -311,11 +331,11 @@ static void begin_row(struct checker *checker, struct witness *witness,
                       const struct catalog_backend *backend, uint64_t now_ns)
 {
     struct judged *row = &witness->rows[backend->row.row];
-    const struct kept_row *kept = &witness->kept[backend->row.row];
+    const struct kept_row *kept = &witness->begun[backend->row.row];
     struct hash128 definition =
         catalog_target_at(witness->catalog, backend->target.slot)->definition_hash;
 
-    if (row->birth == 0 && witness->has_kept && kept->birth == backend->row.birth &&
+    if (row->birth == 0 && kept->birth == backend->row.birth && kept->state != HEALTH_NONE &&
         memcmp(&kept->definition, &definition, sizeof definition) == 0) {
         row->state = kept->state;
         row->held_kept = true;
@@ -324,6 +344,20 @@ static void begin_row(struct checker *checker, struct witness *witness,
     }
     row->state = HEALTH_INITIAL;
     row->initial_ns = now_ns;
+}
+
+static void note_switch(struct sometimes *sometimes, uint8_t before,
+                        const struct catalog_backend *backend)
+{
+    bool is_probed = backend->target.slot != CATALOG_NO_SLOT;
+    bool is_unused = !is_probed && backend->spec.admin_state == ADMIN_MAINTENANCE;
+    bool was_probed =
+        before == HEALTH_INITIAL || before == HEALTH_HEALTHY || before == HEALTH_UNHEALTHY;
+
+    sometimes->probed_to_unused += was_probed && is_unused;
+    sometimes->probed_to_unavailable += was_probed && !is_probed && !is_unused;
+    sometimes->unused_to_probed += before == HEALTH_UNUSED && is_probed;
+    sometimes->unavailable_to_probed += before == HEALTH_UNAVAILABLE && is_probed;
 }
 
 static void follow_row(struct checker *checker, struct witness *witness,
@@ -337,10 +371,11 @@ static void follow_row(struct checker *checker, struct witness *witness,
     if (row->birth != backend->row.birth) {
         *row = (struct judged){0};
     }
+    note_switch(checker->sometimes, row->state, backend);
     if (backend->target.slot == CATALOG_NO_SLOT) {
         row->state =
             backend->spec.admin_state == ADMIN_MAINTENANCE ? HEALTH_UNUSED : HEALTH_UNAVAILABLE;
-        row->gray = row->held_check_changed = row->held_kept = false;
+        row->gray = row->unreachable = row->held_check_changed = row->held_kept = false;
     } else if (row->state == HEALTH_NONE || row->state == HEALTH_UNUSED) {
         row->joined_ns = now_ns;
         begin_row(checker, witness, backend, now_ns);
@@ -351,7 +386,7 @@ static void follow_row(struct checker *checker, struct witness *witness,
         row->initial_ns = now_ns;
     } else if (is_other) {
         row->held_check_changed = true;
-        row->gray = false;
+        row->gray = row->unreachable = false;
         checker->sometimes->held_check_changed++;
     }
     row->birth = backend->row.birth;
@@ -381,7 +416,7 @@ static void hear_catalog(struct checker *checker, struct witness *witness, uint6
         if (birth != witness->births[slot]) {
             witness->births[slot] = birth;
             witness->own[slot] = (struct own){0};
-            for (uint32_t peer = 0; peer <= WORLD_NODES; peer++) {
+            for (uint32_t peer = 0; peer <= checker->n_nodes_max; peer++) {
                 witness->told[peer][slot] = (struct told){0};
             }
         }
