@@ -1,5 +1,7 @@
 #include "agent/core/classes.h"
 
+#include "common/base/plant.h"
+
 unsigned row_class_rank(unsigned row_class)
 {
     switch ((enum row_class)row_class) {
@@ -128,7 +130,8 @@ static enum row_class classify(const struct class_member *member, const struct c
     if (!is_healthy(member)) {
         return ROW_NONE;
     }
-    return member->is_unreachable ? ROW_UNREACHABLE : ROW_HEALTHY;
+    return member->is_unreachable && !plant_is("class-ignore-reachable") ? ROW_UNREACHABLE
+                                                                         : ROW_HEALTHY;
 }
 
 void classes_decide(const struct class_policy *policy, const struct class_member members[],

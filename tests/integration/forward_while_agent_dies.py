@@ -19,7 +19,7 @@ sys.path.insert(0, LIB)
 from cluster import check, run, wait_until  # noqa: E402
 from lan import Lan, LanCluster  # noqa: E402
 from nginx import PORT, Nginx  # noqa: E402
-from prober import Lines  # noqa: E402
+from traffic import Client, Watch  # noqa: E402
 
 RATE, FLOWS = 200, 50
 SERVERS = ("web-1", "web-2", "web-3")
@@ -28,55 +28,15 @@ NODES = {1: "a", 2: "b", 3: "c"}
 LISTENER_PORT = 8000
 
 
-class Watch(Lines):
-    """The forwarding table of one node, each published state of it."""
-
-    def __init__(self, cluster, agent, pause_us):
-        super().__init__([os.path.join(cluster.bin, "table_watch"), agent.tables, str(pause_us)])
-        self.name = agent.name
-
-    def tables(self):
-        with self.changed:
-            return [line for line in self.lines if "groups" in line]
-
-    @staticmethod
-    def usable(line, group="web"):
-        ranks = line["groups"].get(group, {})
-        best = min((rank for rank in ranks.values() if rank > 0), default=0)
-        return {at for at, rank in ranks.items() if rank == best and rank > 0}
-
-    def check(self, wanted):
-        tables = self.tables()
-        for before, line in zip(tables[:1] + tables, tables):
-            check(self.usable(line) == wanted and
-                  self.usable(line, "grows") >= self.usable(before, "grows"),
-                  "%s: the usable set has shrunk: %s, then %s" % (self.name, before, line))
-            check(line["generation"] >= before["generation"],
-                  "%s: the generation went back: %s, then %s" % (self.name, before, line))
-        return tables
-
-
-class Client(Lines):
-    def __init__(self, lan, at):
-        super().__init__(["/usr/bin/python3", os.path.join(LIB, "name_client.py"), at,
-                          ",".join(SERVERS), "--rate", str(RATE), "--flows", str(FLOWS)],
-                         netns=lan.namespace("client"))
-
-    def now(self):
-        with self.changed:
-            return self.lines[-1] if self.lines else {"good": 0, "failed": [], "flows": 0}
-
-    def check(self, when):
-        failed = self.now()["failed"]
-        check(not failed, "%s: %d failures: %s" % (when, len(failed), failed[:5]))
-
-    def wait_for(self, n, what):
-        """n more good replies, and one more from each long flow."""
-        before = self.now()
-        wait_until(what, 120, lambda: self.now()["failed"] or (
-            self.now()["good"] >= before["good"] + n and
-            self.now()["flows"] >= before["flows"] + FLOWS))
-        self.check(what)
+def check_tables(watch, wanted):
+    tables = watch.tables()
+    for before, line in zip(tables[:1] + tables, tables):
+        check(watch.usable(line) == wanted and
+              watch.usable(line, "grows") >= watch.usable(before, "grows"),
+              "%s: the usable set has shrunk: %s, then %s" % (watch.name, before, line))
+        check(line["generation"] >= before["generation"],
+              "%s: the generation went back: %s, then %s" % (watch.name, before, line))
+    return tables
 
 
 def document(lan):
@@ -122,7 +82,7 @@ def killed_and_started(cluster, lan, client, watch, wanted, n_times):
         wait_until("a table of the new agent", 60, lambda: watch.tables()[-1]["inode"] != inode)
         wait_whole(cluster, lan)
         client.wait_for(RATE // 2, "traffic by the new agent's table")
-        watch.check(wanted)
+        check_tables(watch, wanted)
         print("agent killed and started, %d of %d: %d replies, 0 failures" %
               (n + 1, n_times, client.now()["good"]))
 
@@ -142,12 +102,12 @@ def alone(cluster, lan, client, watch, wanted):
     # Longer than votes and their memory last.
     client.wait_for(10 * RATE, "ten seconds with the agent alone")
     check(agent.status().n_fresh == 1, "the agent is not alone: %s" % agent.status())
-    watch.check(wanted)
+    check_tables(watch, wanted)
     for peer in peers:
         peer.start()
     wait_whole(cluster, lan)
     client.wait_for(RATE // 2, "traffic with all back")
-    watch.check(wanted)
+    check_tables(watch, wanted)
     print("alone, by last-known-good: %d replies, 0 failures" % client.now()["good"])
 
 
@@ -199,7 +159,7 @@ def test(options):
                        and watch.usable(watch.tables()[-1]) == wanted)
         wait_until("a data plane at every node", 60, lambda: all(
             agent.status().data_planes for agent in cluster.agents.values()))
-        client = Client(lan, "%s:%d" % (lan.address("a"), LISTENER_PORT))
+        client = Client(lan, "%s:%d" % (lan.address("a"), LISTENER_PORT), SERVERS, RATE, FLOWS)
         started = time.monotonic()
         client.wait_for(RATE, "traffic")
 
@@ -208,7 +168,7 @@ def test(options):
 
         took = time.monotonic() - started
         seen = client.now()
-        n_tables = [len(watch.check(wanted)) for watch in watches]
+        n_tables = [len(check_tables(watch, wanted)) for watch in watches]
         print("%d connections in %.0f s (%.0f a second, %d behind the rate), %d requests of %d long "
               "flows: 0 failures; replies %s" % (seen["good"], took, seen["good"] / took,
                                                  seen["late"], seen["flows"], FLOWS, seen["names"]))
