@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "agent/core/engine_state.h"
+#include "common/base/plant.h"
 
 void engine_unlink_user(struct engine *engine, uint32_t row)
 {
@@ -72,7 +73,7 @@ static bool adopt_kept(struct engine *engine, uint32_t row)
     const struct kept_verdict *kept =
         engine_find_kept(engine, row, backend->birth, target->definition_hash);
 
-    if (kept == NULL) {
+    if (kept == NULL || plant_is("kept-ignored")) {
         return false;
     }
     uint64_t since_ms = kept->since_ms + engine->kept_age_ms;
@@ -120,7 +121,10 @@ static void follow_state(struct engine *engine, uint32_t row, bool is_new, bool 
         break;
     case HEALTH_HEALTHY:
     case HEALTH_UNHEALTHY:
-        if (changed) {
+        if (changed && plant_is("check-forgets")) {
+            set_state(engine, backend, HEALTH_INITIAL);
+            begin_initial(engine, row);
+        } else if (changed) {
             backend->held_causes |= HELD_CHECK_CHANGED;
             backend->is_gray = false;
             backend->is_unreachable = false;
