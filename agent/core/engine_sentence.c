@@ -1,5 +1,6 @@
 #include "agent/core/engine_sentence.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -117,12 +118,34 @@ static uint8_t own_distance(const struct backend_view *view, const struct tally 
     return (uint8_t)(streak < threshold ? threshold - streak : 1);
 }
 
+/* ", such as of nodes 4 and 5": with zones not every vote helps as much. */
+static void say_whose(const struct backend_view *view, uint64_t moved, char text[96])
+{
+    unsigned left = (unsigned)__builtin_popcountll(moved);
+    int used = snprintf(text, 96, left == 1 ? ", such as of node" : ", such as of nodes");
+
+    for (unsigned i = 0; i < view->n_votes && used < 64; i++) {
+        if ((moved >> view->votes[i].index & 1) == 0) {
+            continue;
+        }
+        left--;
+        used += snprintf(text + used, (size_t)(96 - used), " %" PRIu64 "%s", view->votes[i].node_id,
+                         left > 1    ? ","
+                         : left == 1 ? " and"
+                                     : "");
+    }
+    if (left > 0 && used < 96) {
+        snprintf(text + used, (size_t)(96 - used), " %u more", left);
+    }
+}
+
 static void say_need(const struct backend_view *view, const struct verdict_need *need,
                      struct next_change *next)
 {
     const char *to = health_state_word((enum health_state)next->to);
     const char *kind = next->to == HEALTH_UNHEALTHY ? "fail" : "pass";
     char rule[RULE_TEXT];
+    char whose[96] = "";
     verdict_rule_format(&view->rule, rule, sizeof rule);
     if (!need->is_possible) {
         snprintf(next->sentence, sizeof next->sentence,
@@ -130,11 +153,15 @@ static void say_need(const struct backend_view *view, const struct verdict_need 
                  view->n_observers);
         return;
     }
+    if (need->needs_own) {
+        snprintf(whose, sizeof whose, ", this node's own among them");
+    } else if (need->moved != 0) {
+        say_whose(view, need->moved, whose);
+    }
     snprintf(next->sentence, sizeof next->sentence,
              "goes %s with %u more %s to %s%s (now %u fail, %u pass of %u, rule %s)", to,
-             next->votes, next->votes == 1 ? "vote" : "votes", kind,
-             need->needs_own ? ", this node's own among them" : "", view->n_fail, view->n_pass,
-             view->n_observers, rule);
+             next->votes, next->votes == 1 ? "vote" : "votes", kind, whose, view->n_fail,
+             view->n_pass, view->n_observers, rule);
     if (view->n_zones > 0) {
         char zones[64];
 

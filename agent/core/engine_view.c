@@ -108,6 +108,7 @@ static void view_votes(const struct engine *engine, uint32_t slot, uint64_t now_
         }
         struct vote_view *vote = &view->votes[view->n_votes++];
         vote->node_id = node_id;
+        vote->index = (uint8_t)index;
         if (node_id == engine->config.node_id) {
             view_own_vote(engine, &engine->targets[slot], now_ns, vote);
         } else {

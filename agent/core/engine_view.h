@@ -31,6 +31,7 @@ const char *vote_standing_word(unsigned standing);
 struct vote_view {
     uint64_t node_id;
     bool is_self;
+    uint8_t index;    /* of observers.h */
     uint8_t standing; /* enum vote_standing */
     uint8_t opinion;  /* enum opinion, as counted or remembered */
     uint64_t age_ns;  /* since it was heard; own: since the last conclusive result; AGE_NEVER */

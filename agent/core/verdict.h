@@ -80,6 +80,9 @@ struct verdict_need {
     uint8_t n_turned;
     uint8_t n_new;
     bool needs_own; /* one of them is this node's own */
+    /* With a rule that asks zones, whose votes: bits of the observers' index. Others may do as
+     * well. */
+    uint64_t moved;
 };
 struct verdict_need verdict_need(const struct verdict_rule *rule, const struct tally *tally,
                                  enum health_state to);

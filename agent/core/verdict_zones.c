@@ -91,34 +91,34 @@ struct move {
     bool is_new;
 };
 
-static uint64_t pick(uint64_t bits, uint64_t own_bit)
-{
-    uint64_t others = bits & ~own_bit;
+/* What a search looks for, and whose vote it must leave as it is. */
+struct goal {
+    enum opinion wanted;
+    uint64_t barred;
+};
 
-    bits = others != 0 ? others : bits;
+static uint64_t lowest(uint64_t bits)
+{
     return bits & (~bits + 1);
 }
 
 /* The next vote of the zone that helps: one that turns round counts twice, but only new ones make
  * up a half of its observers and a quorum of all. */
-static struct move next_move(const struct tally *tally, uint8_t zone, enum opinion wanted)
+static struct move next_move(const struct tally *tally, uint8_t zone, const struct goal *goal)
 {
-    struct zone_votes votes = votes_of(tally, zone, wanted);
-    bool fails = wanted == OPINION_FAIL;
-    uint64_t against = votes.members & (fails ? tally->passes : tally->fails);
-    uint64_t silent = votes.members & ~(tally->fails | tally->passes);
+    struct zone_votes votes = votes_of(tally, zone, goal->wanted);
+    bool fails = goal->wanted == OPINION_FAIL;
+    uint64_t members = votes.members & ~goal->barred;
+    uint64_t against = members & (fails ? tally->passes : tally->fails);
+    uint64_t silent = members & ~(tally->fails | tally->passes);
     uint64_t blocking = silent & (fails ? tally->lost_passes : tally->lost_fails);
     bool needs_new =
         fails && (2 * votes.counted < votes.n || tally_counted(tally) < tally_quorum(tally));
 
-    if (against != 0 && !needs_new) {
-        return (struct move){.bit = pick(against, tally->own_bit)};
+    if (against != 0 && (!needs_new || silent == 0)) {
+        return (struct move){.bit = lowest(against)};
     }
-    if (silent != 0) {
-        return (struct move){.bit = pick(blocking != 0 ? blocking : silent, tally->own_bit),
-                             .is_new = true};
-    }
-    return (struct move){0};
+    return (struct move){.bit = lowest(blocking != 0 ? blocking : silent), .is_new = true};
 }
 
 static void make_move(struct tally *tally, uint64_t bit, enum opinion to)
@@ -138,35 +138,33 @@ static void make_move(struct tally *tally, uint64_t bit, enum opinion to)
     }
 }
 
-/* Votes that must move until the zone agrees; UINT32_MAX = it does already. */
-static unsigned cost_of(const struct tally *tally, uint8_t zone, enum opinion wanted)
+/* Votes that must move until the zone agrees; UINT32_MAX: it does already, or cannot. */
+static unsigned cost_of(const struct tally *tally, uint8_t zone, const struct goal *goal)
 {
     struct tally then = *tally;
-    struct zone_votes votes = votes_of(&then, zone, wanted);
-    unsigned n = 0;
 
-    if (agrees(&votes, wanted)) {
-        return UINT32_MAX;
+    for (unsigned n = 0;; n++) {
+        struct zone_votes votes = votes_of(&then, zone, goal->wanted);
+        struct move move = next_move(&then, zone, goal);
+        bool is_done = agrees(&votes, goal->wanted);
+
+        if (is_done || move.bit == 0) {
+            return is_done && n > 0 ? n : UINT32_MAX;
+        }
+        make_move(&then, move.bit, goal->wanted);
     }
-    for (struct move move = next_move(&then, zone, wanted);
-         move.bit != 0 && !agrees(&votes, wanted); move = next_move(&then, zone, wanted)) {
-        make_move(&then, move.bit, wanted);
-        votes = votes_of(&then, zone, wanted);
-        n++;
-    }
-    return n;
 }
 
 /* In which zone the next vote moves: the one that is nearest to agree; when all agree, any where
  * something is left. */
-static struct move find_move(const struct tally *tally, enum opinion wanted)
+static struct move find_move(const struct tally *tally, const struct goal *goal)
 {
     unsigned best_cost = UINT32_MAX;
     struct move best = {0};
 
     for (uint8_t zone = 0; zone < tally->zones->n_zones; zone++) {
-        struct move move = next_move(tally, zone, wanted);
-        unsigned cost = move.bit == 0 ? UINT32_MAX : cost_of(tally, zone, wanted);
+        struct move move = next_move(tally, zone, goal);
+        unsigned cost = move.bit == 0 ? UINT32_MAX : cost_of(tally, zone, goal);
 
         if (move.bit != 0 && (best.bit == 0 || cost < best_cost)) {
             best = move;
@@ -176,32 +174,33 @@ static struct move find_move(const struct tally *tally, enum opinion wanted)
     return best;
 }
 
-/* own_first: this node's own vote moves before all others. */
+/* own_moves: this node's own vote moves, before all others; else it stays as it is. */
 static struct verdict_need search(const struct verdict_rule *rule, const struct tally *tally,
-                                  enum health_state to, bool own_first)
+                                  enum health_state to, bool own_moves)
 {
-    enum opinion wanted = to == HEALTH_UNHEALTHY ? OPINION_FAIL : OPINION_PASS;
-    struct verdict_need need = {.needs_own = own_first};
+    struct goal goal = {.wanted = to == HEALTH_UNHEALTHY ? OPINION_FAIL : OPINION_PASS,
+                        .barred = own_moves ? 0 : tally->own_bit};
+    struct verdict_need need = {.needs_own = own_moves};
     struct tally then = *tally;
     struct move move = {0};
 
-    if (own_first && (then.own_bit == 0 || then.own == wanted)) {
+    if (own_moves && (then.own_bit == 0 || then.own == goal.wanted)) {
         return need;
     }
-    if (own_first) {
+    if (own_moves) {
         move = (struct move){.bit = then.own_bit, .is_new = then.own == OPINION_NONE};
     }
     while (verdict_follow(rule, &then) != to) {
         if (move.bit == 0) {
-            move = find_move(&then, wanted);
+            move = find_move(&then, &goal);
         }
         if (move.bit == 0) {
             return need;
         }
-        need.needs_own = need.needs_own || move.bit == then.own_bit;
         need.n_new = (uint8_t)(need.n_new + move.is_new);
         need.n_turned = (uint8_t)(need.n_turned + !move.is_new);
-        make_move(&then, move.bit, wanted);
+        need.moved |= move.bit;
+        make_move(&then, move.bit, goal.wanted);
         move = (struct move){0};
     }
     need.is_possible = true;
@@ -211,9 +210,9 @@ static struct verdict_need search(const struct verdict_rule *rule, const struct 
 struct verdict_need zones_need(const struct verdict_rule *rule, const struct tally *tally,
                                enum health_state to)
 {
-    struct verdict_need need = search(rule, tally, to, false);
+    struct verdict_need others = search(rule, tally, to, false);
     struct verdict_need own = search(rule, tally, to, true);
-    bool is_less = own.n_turned + own.n_new < need.n_turned + need.n_new;
+    bool own_is_less = own.n_turned + own.n_new < others.n_turned + others.n_new;
 
-    return own.is_possible && (!need.is_possible || is_less) ? own : need;
+    return own.is_possible && (!others.is_possible || own_is_less) ? own : others;
 }
