@@ -90,6 +90,9 @@ void engine_note_target(struct engine *engine, uint32_t slot, const struct engin
     }
     struct doubt_targets *targets = &engine->doubt.survey.kinds[after->check_type];
     step_count(&targets->n_failing, was_failing, is_failing);
+    if (!was_failing && is_failing) {
+        self_doubt_note_fresh_failure(&engine->doubt, engine->now_ns);
+    }
     step_count(&targets->n_faulty, before->is_faulty, after->is_faulty);
     engine->doubt_is_due = true;
 }
@@ -119,12 +122,13 @@ static void forget_evidence(struct engine *engine, uint32_t slot, uint64_t begun
     struct engine_target *target = &engine->targets[slot];
     struct engine_target before = *target;
 
-    if (plant_is("doubt-evidence-kept") || target->health.fail_streak == 0 ||
-        (target->health.opinion == OPINION_FAIL && target->opinion_since_ns < begun_ns)) {
+    bool is_down = target->health.opinion == OPINION_FAIL; /* passes may have begun already */
+    if (plant_is("doubt-evidence-kept") || (!is_down && target->health.fail_streak == 0) ||
+        (is_down && target->opinion_since_ns < begun_ns)) {
         return;
     }
     engine->counters.doubt_failures_dropped++;
-    if (target->health.opinion == OPINION_FAIL) {
+    if (is_down) {
         engine_opinion_forget(engine, slot, actions);
     } else {
         health_restart_failures(&target->health);

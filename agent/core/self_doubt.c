@@ -19,7 +19,7 @@
 
 void self_doubt_init(struct self_doubt *doubt, uint64_t self_id, uint64_t now_ns)
 {
-    *doubt = (struct self_doubt){.self_id = self_id, .late_at_ns = now_ns};
+    *doubt = (struct self_doubt){.self_id = self_id, .late_at_ns = now_ns, .fresh_ns = now_ns};
 }
 
 /* --- evidence --- */
@@ -41,6 +41,23 @@ void self_doubt_note_late(struct self_doubt *doubt, uint64_t late_ns, uint64_t n
     } else {
         doubt->late_ns += late_ns;
     }
+}
+
+static void turn_fresh(struct self_doubt *doubt, uint64_t now_ns)
+{
+    uint64_t n_turns = (now_ns - doubt->fresh_ns) / DOUBT_FRESH_NS;
+
+    if (n_turns > 0) {
+        doubt->n_fresh_before = n_turns == 1 ? doubt->n_fresh_failures : 0;
+        doubt->n_fresh_failures = 0;
+        doubt->fresh_ns += n_turns * DOUBT_FRESH_NS;
+    }
+}
+
+void self_doubt_note_fresh_failure(struct self_doubt *doubt, uint64_t now_ns)
+{
+    turn_fresh(doubt, now_ns);
+    doubt->n_fresh_failures += doubt->n_fresh_failures < UINT32_MAX / 2;
 }
 
 static struct doubt_sentinel *find_sentinel(struct self_doubt *doubt, uint64_t node_id)
@@ -200,6 +217,16 @@ struct common_parts {
     uint32_t broken_kinds;
 };
 
+static uint8_t lossy_part(const struct self_doubt *doubt, uint32_t n_probed)
+{
+    uint64_t n_fresh = (uint64_t)doubt->n_fresh_failures + doubt->n_fresh_before;
+
+    if (n_fresh >= DOUBT_TARGETS && 16 * n_fresh >= n_probed) {
+        return 4;
+    }
+    return n_fresh > 0 ? 3 : 2;
+}
+
 static struct common_parts find_common(const struct self_doubt *doubt, uint64_t now_ns)
 {
     struct common_parts parts = {.all = sum_up(&doubt->survey),
@@ -209,7 +236,7 @@ static struct common_parts find_common(const struct self_doubt *doubt, uint64_t 
 
     parts.late = (uint8_t)(late_points < LATE_POINTS_MAX ? late_points : LATE_POINTS_MAX);
     if (peers == PEERS_LOSSY) {
-        parts.lossy = is_quarter(parts.all.n_failing, parts.all.n_probed) ? 4 : 2;
+        parts.lossy = lossy_part(doubt, parts.all.n_probed);
     }
     if (peers == PEERS_CUT || is_isolated(&doubt->survey)) {
         parts.isolated = is_most(parts.all.n_failing, parts.all.n_probed) ? 4 : 2;
@@ -282,6 +309,7 @@ uint32_t self_doubt_judge(struct self_doubt *doubt, uint64_t now_ns)
     uint8_t causes = 0;
 
     drain_late(doubt, now_ns);
+    turn_fresh(doubt, now_ns);
     const struct common_parts parts = find_common(doubt, now_ns);
     for (unsigned i = 0; i < DOUBT_KINDS; i++) {
         struct doubt_kind *kind = &doubt->kinds[i];

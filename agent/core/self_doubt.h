@@ -11,7 +11,9 @@
  *  - loopback, 4: two probes of this node's own sentinel port failed within 3 s, for the kinds that
  *    the sentinel stands for.
  *  - lossy, 2: sentinel probes of at least two peers, and of more than half of them, time out now
- *    and then; 4 if also the last probe of at least 3 targets, and of a quarter of all, failed.
+ *    and then; 4 if also runs of failures have begun here, at least 3 and one for 16 targets within
+ *    the last 10 to 20 s; 3 with fewer of them: doubt that has begun lasts. It is new failures that
+ *    tell a lossy way from dead backends, which fail once and for all.
  *  - isolated, 2: with three observers or more, fewer are heard than make a quorum, or all that
  *    sentinel probes reach is silent; 4 if also more than half of all targets, at least 3, fail.
  *  - contradicted, 2: at least 3 targets of the kind, and a quarter of all that fail here, pass at
@@ -35,7 +37,8 @@
 #define DOUBT_SCORE_SUSPECT 4
 #define DOUBT_SCORE_CALM 2
 #define DOUBT_CALM_NS (UINT64_C(5) * 1000000000)
-#define DOUBT_TARGETS 3 /* fewer say nothing about this node */
+#define DOUBT_TARGETS 3                            /* fewer say nothing about this node */
+#define DOUBT_FRESH_NS (UINT64_C(10) * 1000000000) /* new failures are counted by this time */
 #define DOUBT_KINDS (CHECK_TYPE_GRPC + 1)
 
 #define SENTINEL_PEERS 4 /* a node probes itself and so many peers */
@@ -87,6 +90,8 @@ struct self_doubt {
     uint64_t self_id;
     uint64_t late_ns; /* lost time, at late_at_ns */
     uint64_t late_at_ns;
+    uint32_t n_fresh_failures, n_fresh_before; /* runs that began in this time and the one before */
+    uint64_t fresh_ns;                         /* when this time began */
     struct doubt_sentinel sentinels[SENTINEL_PEERS + 1];
     struct doubt_survey survey;
     struct doubt_kind kinds[DOUBT_KINDS];
@@ -97,6 +102,8 @@ void self_doubt_init(struct self_doubt *doubt, uint64_t self_id, uint64_t now_ns
 
 /* The shell's loops turned late by so much since it last said so. */
 void self_doubt_note_late(struct self_doubt *doubt, uint64_t late_ns, uint64_t now_ns);
+/* A target failed for the first time after a pass, or at all. */
+void self_doubt_note_fresh_failure(struct self_doubt *doubt, uint64_t now_ns);
 void self_doubt_note_sentinel(struct self_doubt *doubt, const struct sentinel_result *result);
 /* Whether a result of this reason speaks of a shortage here. What is wrong with one address alone
  * (forbidden, no route, no source, no permission) says nothing of the other targets. */

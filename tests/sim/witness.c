@@ -121,7 +121,7 @@ void witness_follow_doubt(struct checker *checker, struct witness *witness, uint
         struct own *own = &witness->own[slot];
         unsigned kind = witness->births[slot] == 0 ? 0 : witness_check_at(witness, slot)->type;
 
-        if ((ended >> kind & 1) == 0 || own->fails == 0) {
+        if ((ended >> kind & 1) == 0 || (own->fails == 0 && own->opinion != OPINION_FAIL)) {
             continue;
         }
         if (own->opinion != OPINION_FAIL) {

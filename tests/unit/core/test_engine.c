@@ -429,6 +429,26 @@ static void what_failed_in_doubt_must_fail_again_to_count(void **state)
     assert_int_equal(view_of(f, b1).health_state, HEALTH_UNHEALTHY);
 }
 
+static void what_failed_in_doubt_is_dropped_though_a_pass_came_since(void **state)
+{
+    struct fixture *f = *state;
+
+    put(f, b1, RULE_LOCAL);
+    struct target_id id = target_of(f, b1);
+    result(f, id, REASON_OK);
+    result(f, id, REASON_OK);
+    step(f, &(struct engine_event){.kind = ENGINE_LOOP_LATE, .u.late_ns = 2 * SECOND});
+    result(f, id, REASON_CONNECT_FAILED);
+    result(f, id, REASON_CONNECT_FAILED);
+    result(f, id, REASON_OK); /* one of two: the opinion is still fail */
+    for (unsigned i = 0; i < 20; i++) {
+        tick(f, SECOND);
+    }
+    assert_int_equal(doubt_of(f).suspect_mask, 0);
+    assert_int_equal(view_of(f, b1).votes[0].opinion, OPINION_NONE);
+    assert_int_equal(view_of(f, b1).health_state, HEALTH_HEALTHY);
+}
+
 static void what_failed_before_the_doubt_stands_after_it(void **state)
 {
     struct fixture *f = *state;
@@ -777,6 +797,7 @@ int main(void)
         TEST(opinion_turns_none_without_conclusive_probes),
         TEST(suspect_own_vote_does_not_count_and_steers_nothing),
         TEST(what_failed_in_doubt_must_fail_again_to_count),
+        TEST(what_failed_in_doubt_is_dropped_though_a_pass_came_since),
         TEST(what_failed_before_the_doubt_stands_after_it),
         TEST(questions_are_answered_with_what_is_known_now),
         TEST(unhealthy_deadline_begins_with_the_verdict_and_ends_with_recovery),

@@ -279,10 +279,58 @@ static void peers_that_time_out_now_and_then_are_lossy(void **state)
     expect(f, 0, 0, 0); /* that peer's doing */
     sentinel(f, 2, REASON_CONNECT_TIMEOUT);
     expect(f, 2, 1 << DOUBT_LOSSY, 0); /* its own targets are well: nothing to doubt */
-    tcp(f)->n_failing = 3;
+    tcp(f)->n_failing = 10;            /* dead for long */
+    expect(f, 2, 1 << DOUBT_LOSSY, 0);
+    self_doubt_note_fresh_failure(&f->doubt, f->now_ns);
+    self_doubt_note_fresh_failure(&f->doubt, f->now_ns);
+    expect(f, 3, 1 << DOUBT_LOSSY, 0);
+    self_doubt_note_fresh_failure(&f->doubt, f->now_ns);
     expect(f, 4, 1 << DOUBT_LOSSY, TCP_BIT);
     f->now_ns += SENTINEL_WINDOW_NS;
     expect(f, 0, 0, TCP_BIT);
+}
+
+/* The score while the way to the peers is lossy. */
+static uint8_t lossy_score(struct fixture *f)
+{
+    arm(f, 2);
+    sentinel(f, 1, REASON_CONNECT_TIMEOUT);
+    sentinel(f, 1, REASON_CONNECT_TIMEOUT);
+    sentinel(f, 2, REASON_CONNECT_TIMEOUT);
+    judge(f);
+    return f->doubt.kinds[CHECK_TYPE_TCP].score;
+}
+
+static void new_failures_count_for_ten_to_twenty_seconds(void **state)
+{
+    static const struct {
+        uint64_t after_ms;
+        uint8_t score;
+    } rows[] = {{0, 4}, {10000, 4}, {18000, 4}, {20000, 2}, {60000, 2}};
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fixture *f = *state;
+
+        self_doubt_init(&f->doubt, SELF, f->now_ns);
+        f->doubt.survey.n_observers = f->doubt.survey.n_fresh = 3;
+        tcp(f)->n_probed = 48;
+        for (unsigned n = 0; n < 3; n++) {
+            self_doubt_note_fresh_failure(&f->doubt, f->now_ns);
+        }
+        f->now_ns += rows[i].after_ms * MS;
+        assert_int_equal(lossy_score(f), rows[i].score);
+    }
+}
+
+static void few_new_failures_among_many_targets_begin_no_doubt(void **state)
+{
+    struct fixture *f = *state;
+
+    tcp(f)->n_probed = 49; /* one for sixteen would be four */
+    for (unsigned n = 0; n < 3; n++) {
+        self_doubt_note_fresh_failure(&f->doubt, f->now_ns);
+    }
+    assert_int_equal(lossy_score(f), 3);
 }
 
 static void peers_that_say_nothing_at_all_are_a_cut(void **state)
@@ -392,6 +440,8 @@ int main(void)
         TEST(isolation_is_doubt_only_when_most_probes_fail_too),
         TEST(the_quorum_that_is_left_isolates_nobody_nor_does_the_end_of_a_pair),
         TEST(peers_that_time_out_now_and_then_are_lossy),
+        TEST(new_failures_count_for_ten_to_twenty_seconds),
+        TEST(few_new_failures_among_many_targets_begin_no_doubt),
         TEST(peers_that_say_nothing_at_all_are_a_cut),
         TEST(sentinels_that_never_answered_or_are_refused_say_nothing),
         TEST(one_half_of_a_partition_of_five_is_not_at_fault),
