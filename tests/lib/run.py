@@ -188,6 +188,8 @@ PHASES = {
 
 # name -> (what it shows, preset, command with {seed} and {count}, count)
 CAMPAIGNS = {
+    "ill-node": ("one node of a simulated cluster falls ill in five ways, {count} seeds each", "dev",
+                 "build/dev/bin/ill_node --first {seed} --seeds {count}", 1000),
     "self-doubt": ("one of three agents made ill in nine ways, {count} times each: nobody is thrown out",
                    "dev", "/usr/bin/python3 tests/integration/self_doubt.py --bin build/dev/bin "
                    "--faults all --runs {count}", 3),
