@@ -197,7 +197,7 @@ def one(world, name):
 
     world.wait_well("before " + name)
     before = {agent.id: world.ejections(agent) for agent in agents}
-    n_doubts = world.ill.counters()["engine_doubts_begun"]
+    doubts = {agent.id: agent.counters()["engine_doubts_begun"] for agent in agents}
     n_lines = len(world.ill.text().splitlines())
     begin = time.time()
     with fault(world):
@@ -211,16 +211,16 @@ def one(world, name):
     lines = world.ill.text().splitlines()[n_lines:]
     causes = sorted({cause for line in lines for text in re.findall(
         r"event=self_doubt .*causes=(\S+)", line) for cause in text.split(",")} - {"none"})
-    n_doubts = world.ill.counters()["engine_doubts_begun"] - n_doubts
+    doubts = {agent.id: agent.counters()["engine_doubts_begun"] - doubts[agent.id]
+              for agent in agents}
+    n_doubts = doubts.pop(ILL)
     print("%-12s %2d s, well again %4.1f s later; %d doubts (%s); ejections by node %s; longest "
           "silence of a server %.2f s" % (name, seconds, end - begin - seconds, n_doubts,
                                           ",".join(causes), ejected, silence), flush=True)
     check(not any(ejected.values()), "%s: healthy backends went down: %s" % (name, ejected))
     check(n_doubts > 0 or not must_doubt, "%s: the node did not doubt itself" % name)
-    others = [agent.id for agent in agents if agent is not world.ill and
-              agent.counters()["engine_doubts_begun"] > 0]
-    if others:
-        print("  nodes %s doubted themselves too: this machine is busy" % others)
+    if any(doubts.values()):
+        print("  others doubted themselves too, this machine is busy: %s" % doubts)
 
 
 def test(options):
