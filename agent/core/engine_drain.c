@@ -57,7 +57,14 @@ void engine_hear_report(struct engine *engine, uint64_t peer, const struct drain
         engine->counters.votes_old_epoch++;
         return;
     }
-    engine->peers[index].heard_ns = engine->now_ns;
+    struct engine_peer *from = &engine->peers[index];
+    if (report->epoch == from->report_epoch && report->sequence <= from->report_sequence) {
+        engine->counters.votes_stale++;
+        return;
+    }
+    from->report_epoch = report->epoch;
+    from->report_sequence = report->sequence;
+    from->heard_ns = engine->now_ns;
     for (uint16_t i = 0; i < report->n_entries; i++) {
         const struct drain_entry *entry = &report->entries[i];
         struct drain_word word = {.n_flows = entry->n_flows,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "agent/core/engine_state.h"
+#include "common/base/plant.h"
 
 #define MESSAGE_VERSION 1
 #define FEATURE_LEVEL 1
@@ -16,7 +17,9 @@ static uint32_t find_peer(struct engine *engine, uint64_t node_id)
         engine->counters.votes_unknown_node++;
         return OBSERVER_NO_INDEX;
     }
-    engine->peers[index].heard_ns = engine->now_ns;
+    if (plant_is("replay-is-life")) {
+        engine->peers[index].heard_ns = engine->now_ns;
+    }
     return index;
 }
 
@@ -139,6 +142,9 @@ void engine_hear_chunk(struct engine *engine, uint64_t peer, const struct vote_c
     enum votes_outcome outcome =
         votes_take_chunk(engine->votes, index, chunk, &here, engine->now_ns, &engine->dirty_slots);
     count_outcome(engine, outcome);
+    if (outcome != VOTES_STALE && outcome != VOTES_OLD_EPOCH && outcome != VOTES_MALFORMED) {
+        engine->peers[index].heard_ns = engine->now_ns;
+    }
     watch_difference(engine, index, peer, outcome);
     if (look.epoch != 0 && chunk->epoch > look.epoch) {
         tell_epoch(engine, peer);

@@ -119,7 +119,8 @@ struct engine_row {
 /* What is known of a member beside its votes, by its index in observers. */
 struct engine_peer {
     uint64_t hello_ns; /* 0 = never */
-    uint64_t heard_ns; /* any message */
+    uint64_t heard_ns; /* a vector or a report, newer than the last: a replay is no sign of life */
+    uint64_t report_epoch, report_sequence; /* of the last drain report */
     uint64_t revision;
     bool differs_told; /* the alarm was raised for this peer */
 };

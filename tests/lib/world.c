@@ -309,6 +309,10 @@ void world_step(struct world *world, struct world_node *node, struct engine_even
         abort();
     }
     world->n_steps++;
+    if (node->actions.n_purges > 0) {
+        node->purge = node->actions.purges[0];
+        node->purge_ns = world->now_ns;
+    }
     if (world->hooks.after != NULL) {
         world->hooks.after(world->hooks.user, world, node, event);
     }

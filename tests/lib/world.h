@@ -76,8 +76,10 @@ struct world_node {
     struct kept_deadline *kept_deadlines;
     size_t n_kept_deadlines;
     uint64_t kept_ns;
-    uint64_t n_probes;   /* started */
-    uint64_t started_ns; /* world time */
+    struct backend_purge purge; /* the last that its engine proposed */
+    uint64_t purge_ns;          /* when; 0 = never */
+    uint64_t n_probes;          /* started */
+    uint64_t started_ns;        /* world time */
     /* The data plane, as far as a scenario has one (world_set_flows). */
     bool is_counting;
     uint64_t n_flows;

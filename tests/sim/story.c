@@ -229,7 +229,8 @@ static void purge(struct sim *sim)
     for (uint32_t id = 1; id <= sim->world.n_nodes; id++) {
         const struct world_node *node = &sim->world.nodes[id];
 
-        if (!node->is_up || node->actions.n_purges == 0) {
+        if (!node->is_up || node->purge_ns == 0 ||
+            sim->world.now_ns > node->purge_ns + 2 * WORLD_SECOND) {
             continue;
         }
         struct command command = {0};
@@ -238,7 +239,7 @@ static void purge(struct sim *sim)
         if (changes == NULL || what == NULL) {
             abort();
         }
-        *what = node->actions.purges[0];
+        *what = node->purge;
         *changes = (struct change){.kind = CHANGE_PURGE_BACKEND, .u.purge = what};
         command.changes = changes;
         command.n_changes = 1;
