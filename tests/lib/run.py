@@ -194,7 +194,10 @@ CAMPAIGNS = {
                    "dev", "/usr/bin/python3 tests/integration/self_doubt.py --bin build/dev/bin "
                    "--faults all --runs {count}", 3),
     "sim": ("votes and verdicts on a seeded network", "dev",
-            "build/dev/bin/sim --first {seed} --seeds {count}", 20000),
+            f"build/dev/bin/sim --first {{seed}} --seeds {{count}} --jobs {JOBS}", 200000),
+    "plants": ("planted faults that the simulation must see; writes tests/plants.md", "plant",
+               "tests/sim/plants.py --sim build/plant/bin/sim --seeds {count} "
+               "--table tests/plants.md", 500),
     "fuzz": ("each fuzz target, {count} s each", "fuzz", None, 300),
     "kills": ("kill loop of the store", "dev",
               "/usr/bin/python3 tests/store/kill_loop.py --bin build/dev/bin --seed {seed} "

@@ -1,0 +1,99 @@
+#!/usr/bin/python3
+"""Shows that the simulation can see: plants one fault after the other and wants each to be caught.
+
+usage: plants.py --sim BUILD/bin/sim [--seeds N] [--table FILE]
+
+The faults are in agent/core, each behind plant_is("name") (common/base/plant.h), so a build of the
+preset `plant` is needed. All are planted in each run, one after the other.
+"""
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+
+# name: (what goes wrong, how it is found). `noise` is the run that must not differ from the clean one.
+PLANTS = {
+    # The list of the project's reliability specification, as far as the engine decides it.
+    "vote-no-expiry": ("a stale vote counts", "storm"),
+    "vote-own-twice": ("one voter counts twice", "storm"),
+    "vote-old-epoch": ("messages of an earlier start of a peer are taken", "storm"),
+    "vote-sender-clock": ("the age of a vote is taken from its sender", "storm"),
+    "vote-replay": ("a repeated or overtaken vote counts", "storm"),
+    "vote-other-target": ("a vote counts for what now has its slot", "storm"),
+    "class-draining": ("a draining backend is selected", "storm"),
+    "verdict-no-quorum": ("a verdict goes down below the quorum", "storm"),
+    "vote-no-memory": ("a peer that falls silent changes a verdict", "storm"),
+    "health-total": ("failures need not be consecutive", "storm"),
+    "result-other-definition": ("a result counts for another check", "storm"),
+    "opinion-forever": ("an opinion outlives its probes", "storm"),
+    "observer-at-once": ("a node that never spoke is in n", "storm"),
+    "warming-takes-all": ("a backend that came late is used before it passed", "storm"),
+    # Picked in the core alone, before anything of the tests was read.
+    "slot-keeps-votes": ("a slot's votes stay when another target gets it", "storm"),
+    "epoch-keeps-sequence": ("a restarted peer is held to its old sequence", "storm"),
+    "vote-suspect-counts": ("a vote counts that its sender doubts", "storm"),
+    "change-over-vector": ("an overtaken change message wins over a vector", "storm"),
+    "vote-ages-unseen": ("nobody looks when a vote ages out", "storm"),
+    "streak-outlives-opinion": ("a stale opinion leaves its streak behind", "storm"),
+    "quorum-of-heard": ("the quorum is taken of those heard", "storm"),
+    "up-without-own": ("it comes up below the quorum without the own vote", "storm"),
+    "initial-without-timer": ("a tie in `initial` is forgotten when V grows", "storm"),
+    "judge-first-user": ("of groups that share a target one is judged", "storm"),
+    "kept-any-definition": ("last-known-good is used for another check", "storm"),
+    "verdict-deadline-stays": ("a recovery leaves its drain deadline behind", "storm"),
+    "removed-node-votes": ("a removed node's votes go to who gets its place", "storm"),
+    "verdict-half-is-most": ("half of the votes is a majority", "storm"),
+    "verdict-lost-ignored": ("a remembered vote does not block", "storm"),
+    "verdict-lost-for-quorum": ("remembered votes make a quorum", "storm"),
+    "suspect-own-counts": ("an own vote in doubt counts", "storm"),
+    "doubt-evidence-kept": ("what failed in doubt is believed afterwards", "storm"),
+    # Found by the simulation in the product.
+    "replay-is-life": ("a replayed message says that its sender lives", "noise"),
+    "forgotten-opinion-timer": ("a dropped opinion's timer ends the next streak", "storm"),
+}
+
+
+def run(sim, name, seeds):
+    """(caught, seed number or 0, sentence, seconds)"""
+    how = ["--noise"] if PLANTS[name][1] == "noise" else []
+    started = time.monotonic()
+    done = subprocess.run([sim, *how, "--seeds", str(seeds)], env=dict(os.environ, JURY_PLANT=name),
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    took = time.monotonic() - started
+    number = re.search(r"failed at the (\d+)th seed", done.stdout)
+    sentence = re.search(r"^seed \d+: (.*)$", done.stdout, re.M)
+    if not number or not sentence:
+        return False, 0, done.stdout.strip().split("\n")[-1], took
+    return True, int(number.group(1)), sentence.group(1), took
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--sim", required=True)
+    parser.add_argument("--seeds", type=int, default=500)
+    parser.add_argument("--table", help="a file for the table of all")
+    options = parser.parse_args()
+    rows, missed = [], []
+    for name in PLANTS:
+        caught, number, sentence, took = run(options.sim, name, options.seeds)
+        law = re.search(r"(I-\d+|N5|A22|R-VOTE-2)", sentence)
+        rows.append(f"| `{name}` | {PLANTS[name][0]} | {'sim: ' + law.group(1) if law else 'sim'} "
+                    f"| {number if caught else f'not in {options.seeds}'} |")
+        print(f"{name}: {'seed ' + str(number) if caught else 'NOT CAUGHT'} ({took:.1f} s): {sentence}",
+              flush=True)
+        if not caught:
+            missed.append(name)
+    if options.table:
+        with open(options.table, "w", encoding="utf-8") as file:
+            file.write("# Planted faults and what catches them\n\nWritten by `tests/run --campaign "
+                       "plants`: each fault is planted alone, and the simulation must go red.\n\n"
+                       "| fault | what goes wrong | caught by | seeds needed |\n| --- | --- | --- | --- |\n"
+                       + "\n".join(rows) + "\n")
+    print(f"{len(PLANTS) - len(missed)} of {len(PLANTS)} plants caught within {options.seeds} seeds"
+          + (", not caught: " + ", ".join(missed) if missed else ""))
+    return 1 if missed else 0
+
+
+sys.exit(main())
