@@ -382,6 +382,7 @@ static void suspect_own_vote_does_not_count_and_steers_nothing(void **state)
     result(f, id, REASON_OK);
     result(f, id, REASON_OK);
     step(f, &(struct engine_event){.kind = ENGINE_LOOP_LATE, .u.late_ns = 2 * SECOND});
+    assert_int_equal(f->actions.n_probes, 0); /* no probe is changed by it */
     assert_int_equal(f->actions.n_chunks, 1); /* the peers are told at once */
     assert_int_equal(f->actions.chunks[0].suspect_mask, 1 << CHECK_TYPE_TCP);
     assert_int_equal(f->actions.chunks[0].doubt_causes, 1 << DOUBT_LOOP_LATE);
