@@ -226,6 +226,7 @@ static int open_mesh(struct agent *agent, struct errmsg *err)
         .keys = agent->keys,
         .n_bind = agent->config->n_mesh_listen,
         .local_path = agent->socket_path,
+        .local_is_private = agent->config->socket_is_private,
         .refusals = &agent->refusals,
         .hooks = {.user = agent,
                   .message = agent_on_peer_message,

@@ -26,6 +26,10 @@ static const struct option_spec specs[] = {
      "what must survive a restart; on a disk, never in memory"},
     {"Node", "run-dir", "DIR", OPTION_PATH, false, false, 0, 0, NULL, NULL, "/run/jury",
      "unix socket agent.sock, tables/ for the data planes, status/ from them"},
+    {"Node", "socket-access", "WHO", OPTION_CHOICE, false, false, 0, 0, NULL, "owner|group",
+     "group",
+     "who administers through agent.sock beside root: the agent's own user alone, or its group "
+     "too"},
     {"Node", "key-file", "FILE", OPTION_PATH, false, false, 0, 0, NULL, NULL, "/etc/jury/node.key",
      "this node's key pair, made by `nodectl key generate`"},
     {"Node", "node-id", "ID", OPTION_NUMBER, false, false, 0, UINT64_MAX, NULL, NULL, "0",
@@ -259,8 +263,10 @@ int agent_options_config(const struct options *options, struct agent_config *ret
     struct agent_config *config = ret_config;
     int rc;
 
-    *config = (struct agent_config){.node_id = options_number(options, "node-id"),
-                                    .log_level = take_level(options)};
+    *config = (struct agent_config){
+        .node_id = options_number(options, "node-id"),
+        .log_level = take_level(options),
+        .socket_is_private = strcmp(options_text(options, "socket-access"), "owner") == 0};
     if ((rc = take_path(options, "data-dir", config->data_dir, sizeof config->data_dir, err)) !=
             0 ||
         (rc = take_path(options, "run-dir", config->run_dir, sizeof config->run_dir, err)) != 0 ||

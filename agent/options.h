@@ -31,7 +31,8 @@ struct agent_config {
     char data_dir[AGENT_PATH_BYTES];
     char run_dir[AGENT_RUN_DIR_BYTES];
     char key_file[AGENT_PATH_BYTES];
-    uint64_t node_id; /* 0 = whatever `cluster init` makes of this node's key */
+    bool socket_is_private; /* agent.sock is for the agent's own user and root */
+    uint64_t node_id;       /* 0 = whatever `cluster init` makes of this node's key */
 
     struct endpoint mesh_listen[LIMIT_ENDPOINTS_PER_NODE];
     uint32_t n_mesh_listen;

@@ -286,6 +286,54 @@ static void put_dry_run(struct ctl *ctl, const struct spec_set *set,
 
 /* --- apply --- */
 
+/* "group/web"; of the settings there is one. */
+static void put_name(FILE *out, const struct spec_document *document)
+{
+    char name[LIMIT_NAME_BYTES + 8];
+
+    spec_document_name(document, name, sizeof name);
+    fprintf(out, "%s%s%s", spec_kind_info((enum spec_kind)document->kind)->path,
+            name[0] == '\0' ? "" : "/", name);
+}
+
+static const char *done_word(Jury__V1__ApplyAction action)
+{
+    switch (action) {
+    case JURY__V1__APPLY_ACTION__APPLY_ACTION_CREATE:
+        return "created";
+    case JURY__V1__APPLY_ACTION__APPLY_ACTION_CHANGE:
+        return "configured";
+    case JURY__V1__APPLY_ACTION__APPLY_ACTION_NOTHING:
+        return "unchanged";
+    case JURY__V1__APPLY_ACTION__APPLY_ACTION_DELETE:
+        return "deleted";
+    case JURY__V1__APPLY_ACTION__APPLY_ACTION_UNSPECIFIED:
+    case _JURY__V1__APPLY_ACTION_IS_INT_SIZE:
+        break;
+    }
+    return "applied";
+}
+
+static void put_applied(struct ctl *ctl, const struct spec_set *set,
+                        const Jury__V1__ApplyResponse *answer)
+{
+    size_t n_unchanged = 0;
+
+    for (size_t i = 0; i < answer->n_results && i < set->n_documents; i++) {
+        Jury__V1__ApplyAction action = answer->results[i]->action;
+
+        put_name(ctl->out, &set->documents[i]);
+        fprintf(ctl->out, " %s\n", done_word(action));
+        n_unchanged += action == JURY__V1__APPLY_ACTION__APPLY_ACTION_NOTHING;
+    }
+    if (n_unchanged == set->n_documents) {
+        fprintf(ctl->out, "nothing changed at revision %" PRIu64 "\n", answer->revision);
+    } else {
+        fprintf(ctl->out, "applied %u document%s as revision %" PRIu64 "\n",
+                (unsigned)set->n_documents, set->n_documents == 1 ? "" : "s", answer->revision);
+    }
+}
+
 static int apply_set(struct ctl *ctl, const struct spec_set *set)
 {
     Jury__V1__ApplyRequest request;
@@ -310,8 +358,7 @@ static int apply_set(struct ctl *ctl, const struct spec_set *set)
         } else if (ctl_has(ctl, FLAG_DRY_RUN)) {
             put_dry_run(ctl, set, answer);
         } else {
-            fprintf(ctl->out, "applied %u document%s as revision %" PRIu64 "\n",
-                    (unsigned)set->n_documents, set->n_documents == 1 ? "" : "s", answer->revision);
+            put_applied(ctl, set, answer);
         }
     }
     rpc_result_close(&result);

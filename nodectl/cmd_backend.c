@@ -61,8 +61,9 @@ static int ready(struct ctl *ctl, struct backend_ref *ref)
         const Jury__V1__ReadyBackendResponse *answer =
             (const Jury__V1__ReadyBackendResponse *)(const void *)result.response;
 
-        fprintf(ctl->out, "%s/%s is enabled since revision %" PRIu64 "\n", ref->group,
-                render_endpoint(ref->address, ref->ref.port, endpoint), answer->revision);
+        fprintf(ctl->out, "%s/%s is enabled %s revision %" PRIu64 "\n", ref->group,
+                render_endpoint(ref->address, ref->ref.port, endpoint),
+                answer->is_unchanged ? "already: unchanged at" : "since", answer->revision);
     }
     rpc_result_close(&result);
     return rc;
@@ -260,8 +261,9 @@ static int drain(struct ctl *ctl, struct backend_ref *ref, uint64_t *ret_revisio
 
         *ret_revision = answer->revision;
         if (!ctl_is_json(ctl)) {
-            fprintf(ctl->out, "%s/%s is draining since revision %" PRIu64 "\n", ref->group,
-                    render_endpoint(ref->address, ref->ref.port, endpoint), answer->revision);
+            fprintf(ctl->out, "%s/%s is draining %s revision %" PRIu64 "\n", ref->group,
+                    render_endpoint(ref->address, ref->ref.port, endpoint),
+                    answer->is_unchanged ? "already: unchanged at" : "since", answer->revision);
         } else if (!ctl_has(ctl, FLAG_WAIT)) {
             /* With --wait the end of the drain is the one answer. */
             rc = ctl_print_message(ctl, result.response);

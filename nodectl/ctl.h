@@ -34,7 +34,7 @@ struct ctl_process {
 struct ctl_failure {
     struct errmsg message;
     struct errmsg hint;   /* "" = none */
-    char lines[2048];     /* for people: further lines (peers), or all of them (see next) */
+    char lines[32768];    /* for people: further lines (peers), or all of them (see next) */
     bool lines_are_whole; /* `lines` stands in the place of "error: message" (a place in a file) */
     int rpc_code;         /* canonical code of the server, 0 = the one of the ERR_* */
     char reason[64];      /* of the server, "" = the one of the ERR_* */

@@ -12,14 +12,24 @@
 #include "common/spec/field.h"
 #include "nodectl/commands.h"
 
-/* Put the place of a wrong document into the failure: for editors, people and programs. */
-static int fail_document(struct ctl *ctl, int rc, const char *file, const struct spec_error *error)
+static void list_error(struct ctl *ctl, const char *file, const struct spec_error *error)
+{
+    json_t *list = json_object_get(ctl->failure.metadata, "errors");
+
+    if (list == NULL) {
+        list = json_array();
+        json_object_set_new(ctl->failure.metadata, "errors", list);
+    }
+    json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:s}", "file", file, "line",
+                                          (int)error->at.line, "column", (int)error->at.column,
+                                          "message", error->message.text));
+}
+
+/* The first error is the failure's; its place stands beside the list, too. */
+static void begin_failure(struct ctl *ctl, int rc, const char *file, const struct spec_error *error)
 {
     char number[16];
-    char text[SPEC_ERROR_TEXT_BYTES];
 
-    spec_error_format(error, file, text);
-    snprintf(ctl->failure.lines, sizeof ctl->failure.lines, "%s", text);
     ctl->failure.lines_are_whole = true;
     ctl_detail(ctl, "file", file);
     if (error->at.line != 0) {
@@ -28,7 +38,36 @@ static int fail_document(struct ctl *ctl, int rc, const char *file, const struct
         snprintf(number, sizeof number, "%u", (unsigned)error->at.column);
         ctl_detail(ctl, "column", number);
     }
-    return ctl_fail(ctl, rc == ERR_LIMIT ? ERR_INVALID : rc, "%s", error->message.text);
+    ctl_fail(ctl, rc == ERR_LIMIT ? ERR_INVALID : rc, "%s", error->message.text);
+}
+
+/* Put the places of what is wrong into the failure: for editors, people and programs. */
+static int fail_documents(struct ctl *ctl, int rc, const char *file,
+                          const struct spec_errors *errors)
+{
+    struct ctl_failure *failure = &ctl->failure;
+
+    bool has_more = errors->has_more;
+
+    for (uint32_t i = 0; i < errors->n; i++) {
+        char text[SPEC_ERROR_TEXT_BYTES];
+        size_t used = strlen(failure->lines);
+
+        if (!failure->lines_are_whole) {
+            begin_failure(ctl, rc, file, &errors->items[i]);
+        }
+        if (json_array_size(json_object_get(failure->metadata, "errors")) == SPEC_ERRORS) {
+            has_more = true;
+            break;
+        }
+        list_error(ctl, file, &errors->items[i]);
+        snprintf(failure->lines + used, sizeof failure->lines - used, "%s%s", used > 0 ? "\n" : "",
+                 spec_error_format(&errors->items[i], file, text));
+    }
+    if (has_more) {
+        ctl_hint(ctl, "there are more than %d errors; these are the first", SPEC_ERRORS);
+    }
+    return rc == ERR_LIMIT ? ERR_INVALID : rc;
 }
 
 /* All that a stream has, up to one byte more than a file may have. */
@@ -67,7 +106,7 @@ static int read_stream(struct ctl *ctl, FILE *stream, const char *name, char **r
 
 static int load_stream(struct ctl *ctl, struct spec_set *set, FILE *stream, const char *name)
 {
-    struct spec_error error = {0};
+    struct spec_errors errors;
     char *text = NULL;
     size_t n_bytes = 0;
     int rc = read_stream(ctl, stream, name, &text, &n_bytes);
@@ -75,9 +114,9 @@ static int load_stream(struct ctl *ctl, struct spec_set *set, FILE *stream, cons
     if (rc != 0) {
         return rc;
     }
-    rc = spec_read(set, name, text, n_bytes, &error);
+    rc = spec_read_all(set, name, text, n_bytes, &errors);
     free(text);
-    return rc == 0 ? 0 : fail_document(ctl, rc, name, &error);
+    return rc == 0 ? 0 : fail_documents(ctl, rc, name, &errors);
 }
 
 static int load_file(struct ctl *ctl, struct spec_set *set, const char *path)
@@ -106,10 +145,20 @@ static int compare_entries(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
+/* A file with faults does not hide those of the next. *first: the code to return at the end. */
+static bool goes_on(int rc, int *first)
+{
+    if (*first == 0) {
+        *first = rc;
+    }
+    return rc == 0 || rc == ERR_INVALID || rc == ERR_UNAVAILABLE_YET;
+}
+
 static int load_directory(struct ctl *ctl, struct spec_set *set, const char *path)
 {
     struct dirent **entries = NULL;
     int n = scandir(path, &entries, is_document, compare_entries);
+    bool is_open = true;
     int rc = 0;
 
     if (n < 0) {
@@ -122,13 +171,24 @@ static int load_directory(struct ctl *ctl, struct spec_set *set, const char *pat
         char file[4096];
 
         snprintf(file, sizeof file, "%s/%s", path, entries[i]->d_name);
-        if (rc == 0) {
-            rc = load_file(ctl, set, file);
+        if (is_open) {
+            is_open = goes_on(load_file(ctl, set, file), &rc);
         }
         free(entries[i]);
     }
     free(entries);
     return rc;
+}
+
+static int load_path(struct ctl *ctl, struct spec_set *set, const char *path)
+{
+    struct stat info;
+
+    if (strcmp(path, "-") == 0) {
+        return load_stream(ctl, set, ctl->process.in, "-");
+    }
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode) ? load_directory(ctl, set, path)
+                                                           : load_file(ctl, set, path);
 }
 
 int load_documents(struct ctl *ctl, struct spec_set *set)
@@ -140,17 +200,9 @@ int load_documents(struct ctl *ctl, struct spec_set *set)
         ctl_hint(ctl, "nodectl %s -f FILE", ctl->command->name);
         return ctl_fail(ctl, ERR_USAGE, "no documents are named: --file is missing");
     }
-    for (size_t i = 0; i < n && rc == 0; i++) {
-        const char *path = ctl_text_at(ctl, FLAG_FILE, i);
-        struct stat info;
-
-        if (strcmp(path, "-") == 0) {
-            rc = load_stream(ctl, set, ctl->process.in, "-");
-        } else if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
-            rc = load_directory(ctl, set, path);
-        } else {
-            rc = load_file(ctl, set, path);
-        }
+    bool is_open = true;
+    for (size_t i = 0; i < n && is_open; i++) {
+        is_open = goes_on(load_path(ctl, set, ctl_text_at(ctl, FLAG_FILE, i)), &rc);
     }
     return rc;
 }

@@ -120,12 +120,14 @@ static void put_detail(struct render_table *table, const Jury__V1__NodeVote *vot
 
     if (detail == NULL) {
         render_cell(table, "%s", vote->age == NULL ? "-" : "not received");
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < 5; i++) {
             render_cell(table, "-");
         }
         return;
     }
     render_cell(table, "%s", reason_text(detail->reason, detail->http_status, text));
+    render_cell(table, "%s",
+                render_duration(detail->probe_age != NULL ? detail->probe_age : detail->age, text));
     render_cell(table, "%" PRIu32, detail->streak);
     render_cell(table, "%s", render_duration(detail->since, text));
     render_cell(table, "%s", render_duration(detail->response_time, text));
@@ -137,10 +139,10 @@ static void put_detail(struct render_table *table, const Jury__V1__NodeVote *vot
 static void put_votes(struct ctl *ctl, const Jury__V1__WhyResponse *why)
 {
     static const struct render_column columns[] = {
-        {"NODE", false}, {"VOTE", false},    {"STANDING", false},
-        {"AGE", true},   {"REASON", false},  {"STREAK", true},
-        {"FOR", true},   {"RESPONSE", true}, {"MEANING", false}};
-    struct render_table *table = render_table_new(columns, 9);
+        {"NODE", false},    {"VOTE", false},   {"STANDING", false}, {"HEARD", true},
+        {"REASON", false},  {"PROBED", true},  {"STREAK", true},    {"FOR", true},
+        {"RESPONSE", true}, {"MEANING", false}};
+    struct render_table *table = render_table_new(columns, 10);
     char text[RENDER_TEXT_BYTES];
 
     for (size_t i = 0; i < why->n_votes; i++) {

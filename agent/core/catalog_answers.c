@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An answer takes at most about 550 bytes, so a chunk of this many fits. */
+/* An answer takes at most about 620 bytes, so a chunk of this many fits. */
 #define ANSWERS_PER_CHUNK 256
 
 void answers_close(struct answers *answers)
@@ -58,6 +58,7 @@ bool answers_find(const struct answers *answers, const struct request_id *id,
     if (answer->message != NULL) {
         strcpy(ret_answer->message.text, answer->message);
     }
+    memcpy(ret_answer->outcomes, answer->outcomes, sizeof answer->outcomes);
     return true;
 }
 
@@ -70,6 +71,7 @@ static void write_answer(struct bytes_writer *writer, const struct answer *answe
     bytes_write_u64(writer, answer->revision);
     bytes_write_u32(writer, answer->change_index);
     bytes_write_string(writer, answer->message != NULL ? answer->message : "");
+    bytes_write_copy(writer, answer->outcomes, sizeof answer->outcomes);
     codec_end(writer, begin);
 }
 
@@ -128,6 +130,7 @@ void answers_remember(struct answers *answers, const struct request_id *id,
         entry.message = catalog_alloc(strlen(answer->message.text) + 1, 1);
         strcpy(entry.message, answer->message.text);
     }
+    memcpy(entry.outcomes, answer->outcomes, sizeof entry.outcomes);
     answers->running = run_on(answers->running, &entry);
     store(answers, &entry);
 }
@@ -179,6 +182,9 @@ static bool read_answer(struct codec_in *in, struct answers *answers)
     answer.revision = bytes_read_u64(&block.bytes);
     answer.change_index = bytes_read_u32(&block.bytes);
     bytes_read_string(&block.bytes, message.text, sizeof message.text);
+    if (block.bytes.left > 0) { /* an older writer kept none */
+        bytes_read_copy(&block.bytes, answer.outcomes, sizeof answer.outcomes);
+    }
     codec_shut(in, &block);
     if (in->bytes.failed || is_none(&answer.id) || answers->n_answers == LIMIT_REQUEST_IDS) {
         return false;

@@ -20,6 +20,7 @@ struct answer {
     uint64_t revision;
     uint32_t change_index;
     char *message; /* owned; NULL when err is 0 */
+    uint8_t outcomes[KEPT_OUTCOMES / 4];
 };
 
 struct answers {

@@ -1,6 +1,7 @@
 #include "agent/core/catalog_apply.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/core/catalog_state.h"
 #include "common/base/plant.h"
@@ -45,6 +46,15 @@ struct catalog *catalog_state_catalog(struct catalog_state *state)
     return catalog_ref(state->catalog);
 }
 
+enum apply_outcome apply_outcome(const struct apply_answer *answer, uint32_t change_index)
+{
+    unsigned bits = change_index < LIMIT_CHANGES_PER_COMMAND
+                        ? answer->outcomes[change_index / 4] >> (change_index % 4 * 2) & 3
+                        : OUTCOME_NONE;
+
+    return (enum apply_outcome)bits;
+}
+
 static bool is_known(const struct catalog_state *state, const struct command *command,
                      struct apply_answer *ret_answer)
 {
@@ -73,7 +83,7 @@ void catalog_check(struct catalog_state *state, const struct command *command,
     }
     plan_init(&plan, state, command, ret_answer);
     if (plan_make(&plan) == 0) {
-        ret_answer->revision = plan.revision;
+        ret_answer->revision = plan.is_effective ? plan.revision : plan.base->revision;
     }
     plan_close(&plan);
 }
@@ -87,11 +97,13 @@ void catalog_apply(struct catalog_state *state, const struct command *command,
         return;
     }
     plan_init(&plan, state, command, ret_answer);
-    if (plan_make(&plan) == 0) {
+    if (plan_make(&plan) == 0 && (plan.is_effective || plant_is("catalog-empty-revision"))) {
         ret_answer->revision = plan.revision;
         plan_commit(&plan, state);
     }
     plan_close(&plan);
+    memset(ret_answer->outcomes + KEPT_OUTCOMES / 4, 0,
+           sizeof ret_answer->outcomes - KEPT_OUTCOMES / 4);
     answers_remember(&state->answers, &command->request_id, ret_answer);
 }
 

@@ -21,6 +21,14 @@ void catalog_state_free(struct catalog_state *state);
 /* The newest revision; a reference is given. */
 struct catalog *catalog_state_catalog(struct catalog_state *state);
 
+/* What one change came to. */
+enum apply_outcome {
+    OUTCOME_NONE = 0, /* not known: refused, or beyond KEPT_OUTCOMES */
+    OUTCOME_CREATED = 1,
+    OUTCOME_CHANGED = 2,
+    OUTCOME_UNCHANGED = 3 /* it was so already */
+};
+
 /* What a command came to; kept for retries under its request id. */
 struct apply_answer {
     int err;               /* 0 or ERR_* */
@@ -28,13 +36,21 @@ struct apply_answer {
     bool is_repeat;        /* the request id was known: nothing was applied again */
     uint32_t change_index; /* of the refused change */
     struct errmsg message; /* when err != 0 */
+    uint8_t outcomes[LIMIT_CHANGES_PER_COMMAND / 4]; /* two bits a change: apply_outcome() */
 };
+/* An applied command tells the outcomes of its first changes only, since they are kept with the
+ * answer for its retries; a check tells all. */
+#define KEPT_OUTCOMES 256
+
+enum apply_outcome apply_outcome(const struct apply_answer *answer, uint32_t change_index);
 
 /* The check that runs before proposing: what catalog_apply would answer now, nothing changed. */
 void catalog_check(struct catalog_state *state, const struct command *command,
                    struct apply_answer *ret_answer);
-/* Apply all changes as one new revision, or none. Never fails for memory: that aborts, since a node
- * that skipped a committed command would differ for ever. */
+/* Apply all changes as one new revision, or none. A command that changes nothing makes no revision:
+ * its answer is the present one. It goes through the log like any other, since a retry under its
+ * request id must not apply it over what others wrote in between. Never fails for memory: that
+ * aborts, since a node that skipped a committed command would differ for ever. */
 void catalog_apply(struct catalog_state *state, const struct command *command,
                    struct apply_answer *ret_answer);
 

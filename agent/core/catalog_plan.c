@@ -35,6 +35,17 @@ void plan_set_hold(const struct plan *plan, uint8_t wanted, uint8_t *hold,
     str_copy(origin->actor, sizeof origin->actor, plan->command->actor);
 }
 
+void plan_note(struct plan *plan, bool was_there, bool is_changed)
+{
+    unsigned outcome = !was_there   ? OUTCOME_CREATED
+                       : is_changed ? OUTCOME_CHANGED
+                                    : OUTCOME_UNCHANGED;
+    uint8_t *byte = &plan->answer->outcomes[plan->change_index / 4];
+
+    *byte = (uint8_t)(*byte | outcome << (plan->change_index % 4 * 2));
+    plan->is_effective |= outcome != OUTCOME_UNCHANGED;
+}
+
 int plan_name_once(struct plan *plan, enum part_kind kind, const char *name,
                    const struct endpoint *at)
 {

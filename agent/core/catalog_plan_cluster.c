@@ -89,6 +89,16 @@ static bool same_settings(const struct cluster_settings *a, const struct cluster
     return true;
 }
 
+static void note_settings(struct plan *plan, const struct cluster_settings *wanted)
+{
+    bool is_changed = !same_settings(&plan->base->settings->settings, wanted);
+
+    plan_note(plan, true, is_changed);
+    if (is_changed) {
+        set_settings(plan, wanted);
+    }
+}
+
 int plan_put_settings(struct plan *plan, const struct change *change)
 {
     const struct settings_part *before = plan->base->settings;
@@ -106,8 +116,8 @@ int plan_put_settings(struct plan *plan, const struct change *change)
     wanted.hold = before->settings.hold;
     wanted.held_by = before->settings.held_by;
     plan_set_hold(plan, change->u.settings->hold, &wanted.hold, &wanted.held_by);
-    if (rc == 0 && !same_settings(&before->settings, &wanted)) {
-        set_settings(plan, &wanted);
+    if (rc == 0) {
+        note_settings(plan, &wanted);
     }
     return rc;
 }
@@ -122,8 +132,8 @@ int plan_hold_cluster(struct plan *plan, const struct change *change)
         rc = plan_check_expected(plan, change, "cluster settings", before->changed_revision);
     }
     plan_set_hold(plan, change->u.hold->is_on ? HOLD_ON : HOLD_OFF, &wanted.hold, &wanted.held_by);
-    if (rc == 0 && !same_settings(&before->settings, &wanted)) {
-        set_settings(plan, &wanted);
+    if (rc == 0) {
+        note_settings(plan, &wanted);
     }
     return rc;
 }
@@ -230,7 +240,13 @@ int plan_put_node(struct plan *plan, const struct change *change)
     if (rc == 0) {
         rc = check_retired(plan, spec->node_id);
     }
-    return rc != 0 ? rc : put_node(plan, spec);
+    if (rc == 0) {
+        const struct catalog_node *before = catalog_node_find(plan->base, spec->node_id);
+
+        plan_note(plan, before != NULL, before == NULL || !same_node(&before->spec, spec));
+        rc = put_node(plan, spec);
+    }
+    return rc;
 }
 
 static void retire(struct nodes_part *nodes, uint64_t node_id)
@@ -265,6 +281,7 @@ int plan_delete_node(struct plan *plan, const struct change *change)
     memmove(node, node + 1, n_behind * sizeof *node);
     nodes->n_nodes--;
     retire(nodes, node_id);
+    plan_note(plan, true, true);
     return 0;
 }
 
@@ -332,7 +349,13 @@ int plan_put_key(struct plan *plan, const struct change *change)
         return plan_refuse(plan, rc, "%s", message.text);
     }
     rc = name_key(plan, change, change->u.key->name);
-    return rc != 0 ? rc : put_key(plan, change->u.key);
+    if (rc == 0) {
+        const struct catalog_key *before = catalog_key_find(plan->base, change->u.key->name);
+
+        plan_note(plan, before != NULL, before == NULL || !same_key(&before->spec, change->u.key));
+        rc = put_key(plan, change->u.key);
+    }
+    return rc;
 }
 
 int plan_delete_key(struct plan *plan, const struct change *change)
@@ -356,6 +379,7 @@ int plan_delete_key(struct plan *plan, const struct change *change)
     size_t n_behind = keys->n_keys - (size_t)(key - keys->keys) - 1;
     memmove(key, key + 1, n_behind * sizeof *key);
     keys->n_keys--;
+    plan_note(plan, true, true);
     return 0;
 }
 
@@ -418,5 +442,6 @@ int plan_init_cluster(struct plan *plan, const struct change *change)
             return rc;
         }
     }
+    plan_note(plan, false, true);
     return 0;
 }

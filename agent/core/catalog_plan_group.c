@@ -273,6 +273,7 @@ int plan_put_group(struct plan *plan, const struct change *change)
     draft->after.is_deleted = false;
     draft->after.spec = wanted;
     merge_backends(plan, draft, spec);
+    plan_note(plan, was_there(draft), draft->is_touched);
     return 0;
 }
 
@@ -306,6 +307,7 @@ int plan_hold_group(struct plan *plan, const struct change *change)
 
         plan_set_hold(plan, update->is_on ? HOLD_ON : HOLD_OFF, &spec->hold, &spec->held_by);
         draft->is_touched = draft->is_touched || spec->hold != before;
+        plan_note(plan, true, spec->hold != before);
     }
     return rc;
 }
@@ -333,6 +335,7 @@ int plan_delete_group(struct plan *plan, const struct change *change)
         remove_backend(plan, draft, &draft->backends[i]);
     }
     draft->is_gone = draft->after.n_backends == 0;
+    plan_note(plan, true, true);
     return 0;
 }
 
@@ -382,7 +385,7 @@ static int check_running_drain(struct plan *plan, const struct backend_update *u
     return 0;
 }
 
-static void update_backend(struct plan *plan, struct group_draft *draft,
+static bool update_backend(struct plan *plan, struct group_draft *draft,
                            struct catalog_backend *backend, const struct backend_update *update)
 {
     struct backend wanted = backend->spec;
@@ -394,13 +397,14 @@ static void update_backend(struct plan *plan, struct group_draft *draft,
         wanted.admin_state = update->admin_state;
     }
     if (same_backend_spec(&backend->spec, &wanted)) {
-        return;
+        return false;
     }
     touch(plan, draft, backend);
     backend->spec.weight = wanted.weight;
     set_admin_state(plan, backend, (enum admin_state)wanted.admin_state,
                     update->has_drain_timeout ? update->drain_timeout_ms
                                               : draft->after.spec.drain.timeout_ms);
+    return true;
 }
 
 int plan_set_backend(struct plan *plan, const struct change *change)
@@ -447,7 +451,7 @@ int plan_set_backend(struct plan *plan, const struct change *change)
         rc = plan_refuse(plan, ERR_INVALID, "%s", message.text);
     }
     if (rc == 0) {
-        update_backend(plan, draft, backend, update);
+        plan_note(plan, true, update_backend(plan, draft, backend, update));
     }
     return rc;
 }
@@ -458,6 +462,7 @@ int plan_purge_backend(struct plan *plan, const struct change *change)
 
     if (find_draft(plan, purge->group) == NULL &&
         part_list_find(&plan->base->groups, purge->group) == NULL) {
+        plan_note(plan, true, false);
         return 0;
     }
     struct group_draft *draft = open_group(plan, purge->group);
@@ -469,6 +474,7 @@ int plan_purge_backend(struct plan *plan, const struct change *change)
     struct catalog_backend *backend = find_backend(draft, &purge->at);
     if (backend == NULL || backend->life != LIFE_REMOVING || backend->id != purge->backend_id ||
         backend->drain_revision != purge->drain_revision) {
+        plan_note(plan, true, false);
         return 0;
     }
     uint32_t index = (uint32_t)(backend - draft->backends);
@@ -477,5 +483,6 @@ int plan_purge_backend(struct plan *plan, const struct change *change)
     draft->after.n_backends--;
     draft->is_purged = true;
     draft->is_gone = draft->after.is_deleted && draft->after.n_backends == 0;
+    plan_note(plan, true, true);
     return 0;
 }

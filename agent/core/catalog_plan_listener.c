@@ -72,6 +72,7 @@ int plan_put_listener(struct plan *plan, const struct change *change)
     struct listener_draft *draft = open_listener(plan, spec->name);
     draft->is_touched = draft->before == NULL || !same_spec(&draft->after.spec, spec);
     draft->after.spec = *spec;
+    plan_note(plan, draft->before != NULL, draft->is_touched);
     return check_expected(plan, change, spec->name, draft);
 }
 
@@ -94,6 +95,7 @@ int plan_delete_listener(struct plan *plan, const struct change *change)
     }
     draft->is_touched = true;
     draft->is_gone = true;
+    plan_note(plan, true, true);
     return check_expected(plan, change, name, draft);
 }
 

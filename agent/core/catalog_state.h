@@ -64,6 +64,7 @@ struct plan {
     struct apply_answer *answer;
     uint64_t revision;     /* that the command would make */
     uint32_t change_index; /* of the change that is being judged */
+    bool is_effective;     /* some change changes something */
 
     struct group_draft **groups; /* sorted by name once all changes are drafted */
     uint32_t n_groups;
@@ -95,6 +96,8 @@ void plan_commit(struct plan *plan, struct catalog_state *state);
 /* Write the refusal of the current change into the answer; returns err. */
 int plan_refuse(struct plan *plan, int err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Note what the current change does; each that is not refused says so once. */
+void plan_note(struct plan *plan, bool was_there, bool is_changed);
 /* Note that the command names this object; the second time is refused. */
 int plan_name_once(struct plan *plan, enum part_kind kind, const char *name,
                    const struct endpoint *at);

@@ -175,6 +175,9 @@ static struct vote_change make_change(struct engine *engine, uint32_t slot)
         .response_us = target->response_us,
         .streak = health_streak(&target->health),
         .since_ms = (engine->now_ns - target->opinion_since_ns) / NS_PER_MS,
+        .probe_age_ms = target->conclusive_ns == 0
+                            ? 0
+                            : (engine->now_ns - target->conclusive_ns) / NS_PER_MS + 1,
         .suspect_mask = engine->suspect_mask,
     };
 }

@@ -177,7 +177,6 @@ void engine_tally(const struct engine *engine, uint32_t slot, struct tally *ret_
 
 /* --- verdicts --- */
 
-/* The votes of one opinion that decided, own one first, with the most frequent reason. */
 static void add_vote(struct event *event, const struct event_vote *vote)
 {
     if (event->n_votes < EVENT_VOTES) {
@@ -185,6 +184,7 @@ static void add_vote(struct event *event, const struct event_vote *vote)
     }
 }
 
+/* The votes of one opinion, own one first. */
 static void collect_votes(const struct engine *engine, uint32_t slot, enum opinion opinion,
                           struct event *event)
 {
@@ -260,6 +260,7 @@ static void tell_verdict(struct engine *engine, uint32_t row, uint8_t before,
     event->to = backend->health_state;
     collect_votes(engine, backend->target.slot, is_down ? OPINION_FAIL : OPINION_PASS, event);
     find_top_reason(event);
+    collect_votes(engine, backend->target.slot, is_down ? OPINION_PASS : OPINION_FAIL, event);
     if (is_down && target->health.opinion == OPINION_FAIL) {
         event->since_first_fail_ns = engine->now_ns - target->fail_start_ns;
     }

@@ -60,6 +60,7 @@ static void view_own_vote(const struct engine *engine, const struct engine_targe
         vote->response_us = target->response_us;
         vote->streak = health_streak(&target->health);
         vote->since_ns = age_of(now_ns, target->opinion_since_ns);
+        vote->probe_age_ns = vote->age_ns;
     }
 }
 
@@ -93,6 +94,9 @@ static void view_peer_vote(const struct engine *engine, uint32_t index, uint32_t
         vote->streak = look.streak;
         vote->since_ns = age_since(now_ns, look.since_ns);
         vote->detail_age_ns = age_of(now_ns, look.detail_heard_ns);
+        vote->probe_age_ns = look.probe_age_ms == 0
+                                 ? AGE_NEVER
+                                 : vote->detail_age_ns + look.probe_age_ms * NS_PER_MS;
     }
 }
 

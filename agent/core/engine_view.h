@@ -44,6 +44,7 @@ struct vote_view {
     uint64_t since_ns;      /* how long the opinion has held */
     uint64_t detail_age_ns; /* since that was said */
     uint8_t doubt_causes;   /* bits 1 << enum doubt_cause, of a suspect vote; 0 = not received */
+    uint64_t probe_age_ns;  /* since the probe that it is about ended; AGE_NEVER = not told */
 };
 
 /* What it would take (N6). votes: how many more counted votes must be of that kind; own_results:

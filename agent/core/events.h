@@ -27,7 +27,8 @@ enum event_kind {
 };
 const char *event_kind_word(unsigned kind);
 
-/* Votes kept with an event; more are counted in n_fail and n_pass only. */
+/* Votes kept with an event, those that decided before those against it; more are counted in n_fail
+ * and n_pass only. */
 #define EVENT_VOTES 8
 
 struct event_vote {

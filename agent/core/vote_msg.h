@@ -39,8 +39,9 @@ struct vote_change {
     uint8_t reason;  /* enum probe_reason of the last conclusive probe */
     uint16_t http_status;
     uint32_t response_us;
-    uint32_t streak;   /* results in a row that agree with the opinion */
-    uint64_t since_ms; /* how long the opinion has held, at sending */
+    uint32_t streak;       /* results in a row that agree with the opinion */
+    uint64_t since_ms;     /* how long the opinion has held, at sending */
+    uint64_t probe_age_ms; /* since the last conclusive probe ended, rounded up; 0 = not told */
     uint32_t suspect_mask;
 };
 

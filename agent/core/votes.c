@@ -331,6 +331,7 @@ static void keep_detail(struct vote_detail *detail, const struct vote_change *ch
         .sequence = change->sequence,
         .heard_ns = now_ns,
         .since_ns = (int64_t)now_ns - (int64_t)(since_ms * UINT64_C(1000000)),
+        .probe_age_ms = change->probe_age_ms < UINT32_MAX ? (uint32_t)change->probe_age_ms : 0,
         .response_us = change->response_us,
         .streak = change->streak,
         .http_status = change->http_status,

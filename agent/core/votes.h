@@ -94,6 +94,7 @@ struct vote_look {
     uint32_t streak;
     int64_t since_ns; /* may lie before this machine's start */
     uint64_t detail_heard_ns;
+    uint32_t probe_age_ms; /* of its last conclusive probe, when that was said; 0 = not told */
 };
 void votes_look(const struct votes *votes, uint32_t peer, uint32_t slot, uint64_t now_ns,
                 struct vote_look *ret_look);

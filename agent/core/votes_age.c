@@ -178,6 +178,7 @@ void votes_look(const struct votes *votes, uint32_t peer_index, uint32_t slot, u
     ret_look->streak = detail->streak;
     ret_look->since_ns = detail->since_ns;
     ret_look->detail_heard_ns = detail->heard_ns;
+    ret_look->probe_age_ms = detail->probe_age_ms;
 }
 
 void votes_look_peer(const struct votes *votes, uint32_t peer, struct votes_peer_look *ret_look)

@@ -29,6 +29,7 @@ struct vote_detail {
     uint16_t http_status;
     uint8_t reason;
     uint8_t opinion;
+    uint32_t probe_age_ms; /* when it was said; 0 = not told */
 };
 
 struct votes_slot {

@@ -11,7 +11,7 @@
 #include "common/base/str.h"
 
 #define LOCAL_SOCKET_MODE 0660
-#define LOCAL_SOCKET_UMASK 0117
+#define LOCAL_SOCKET_MODE_PRIVATE 0600
 #define DIAL_QUEUE_MESSAGES                                               \
     128 /* what libzmq may hold for one peer; the rest waits where it can \
            still be replaced by what is newer */
@@ -154,10 +154,11 @@ static int open_local(struct mesh *mesh, struct errmsg *err)
     }
     snprintf(endpoint, sizeof endpoint, "ipc://%s", mesh->options.local_path);
     /* The mode is right from the first moment on; chmod only says it once more. */
-    mode_t before = umask(LOCAL_SOCKET_UMASK);
+    mode_t mode = mesh->options.local_is_private ? LOCAL_SOCKET_MODE_PRIVATE : LOCAL_SOCKET_MODE;
+    mode_t before = umask(0777 & ~mode);
     rc = sock_bind(socket, "unix socket", endpoint, err);
     umask(before);
-    if (rc == 0 && chmod(mesh->options.local_path, LOCAL_SOCKET_MODE) != 0) {
+    if (rc == 0 && chmod(mesh->options.local_path, mode) != 0) {
         rc = errmsg_set(err, ERR_CONFIG, "unix socket %s: cannot set its mode",
                         mesh->options.local_path);
     }

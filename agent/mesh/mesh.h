@@ -78,8 +78,9 @@ struct mesh_options {
     const struct curve_keys *keys;                  /* kept */
     struct endpoint bind[LIMIT_ENDPOINTS_PER_NODE]; /* port 0 = any (tests) */
     uint32_t n_bind;
-    const char *local_path;    /* of the unix socket; NULL = none. Made with mode 0660; the caller
-                                  sees to it that nobody else listens there */
+    const char *local_path;    /* of the unix socket; NULL = none. The caller sees to it that nobody
+                                  else listens there */
+    bool local_is_private;     /* made with mode 0600, else 0660 */
     struct refusals *refusals; /* kept */
     struct mesh_hooks hooks;
 };

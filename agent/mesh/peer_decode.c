@@ -122,6 +122,7 @@ static int read_change(const Jury__Internal__VoteChange *message, struct vote_ch
         .response_us = message->response_us,
         .streak = message->streak,
         .since_ms = message->since_ms,
+        .probe_age_ms = message->probe_age_ms,
         .suspect_mask = message->suspect_mask,
     };
     return 0;

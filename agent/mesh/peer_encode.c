@@ -111,6 +111,7 @@ static ProtobufCMessage *change_new(struct wire_arena *arena, const struct vote_
     message->response_us = change->response_us;
     message->streak = change->streak;
     message->since_ms = change->since_ms;
+    message->probe_age_ms = change->probe_age_ms;
     message->suspect_mask = change->suspect_mask;
     return &message->base;
 }

@@ -1,4 +1,5 @@
 /* Writes: requests to commands. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,15 +155,80 @@ int handle_apply_command(const ProtobufCMessage *request, struct command *ret_co
     return 0;
 }
 
-ProtobufCMessage *handle_apply_answer_new(struct wire_arena *arena, uint64_t revision)
+static Jury__V1__ApplyAction action_of(const Jury__V1__Document *document,
+                                       enum apply_outcome outcome)
 {
+    if (document->object_case == JURY__V1__DOCUMENT__OBJECT_DELETION) {
+        return JURY__V1__APPLY_ACTION__APPLY_ACTION_DELETE;
+    }
+    switch (outcome) {
+    case OUTCOME_CREATED:
+        return JURY__V1__APPLY_ACTION__APPLY_ACTION_CREATE;
+    case OUTCOME_CHANGED:
+        return JURY__V1__APPLY_ACTION__APPLY_ACTION_CHANGE;
+    case OUTCOME_UNCHANGED:
+        return JURY__V1__APPLY_ACTION__APPLY_ACTION_NOTHING;
+    case OUTCOME_NONE:
+        break;
+    }
+    return JURY__V1__APPLY_ACTION__APPLY_ACTION_UNSPECIFIED;
+}
+
+static void name_object(struct wire_arena *arena, const Jury__V1__Document *document,
+                        Jury__V1__DocumentResult *result)
+{
+    switch ((int)document->object_case) {
+    case JURY__V1__DOCUMENT__OBJECT_GROUP:
+        result->kind = JURY__V1__OBJECT_KIND__OBJECT_KIND_GROUP;
+        result->name = wire_text(arena, document->group->name);
+        break;
+    case JURY__V1__DOCUMENT__OBJECT_LISTENER:
+        result->kind = JURY__V1__OBJECT_KIND__OBJECT_KIND_LISTENER;
+        result->name = wire_text(arena, document->listener->name);
+        break;
+    case JURY__V1__DOCUMENT__OBJECT_SETTINGS:
+        result->kind = JURY__V1__OBJECT_KIND__OBJECT_KIND_SETTINGS;
+        break;
+    case JURY__V1__DOCUMENT__OBJECT_NODE:
+        result->kind = JURY__V1__OBJECT_KIND__OBJECT_KIND_NODE;
+        result->name = wire_format(arena, "%" PRIu64, document->node->node_id);
+        break;
+    case JURY__V1__DOCUMENT__OBJECT_KEY:
+        result->kind = JURY__V1__OBJECT_KIND__OBJECT_KIND_KEY;
+        result->name = wire_text(arena, document->key->name);
+        break;
+    case JURY__V1__DOCUMENT__OBJECT_DELETION:
+        result->kind = document->deletion->kind;
+        result->name = wire_text(arena, document->deletion->name);
+        break;
+    default:
+        break;
+    }
+}
+
+ProtobufCMessage *handle_apply_answer_new(struct wire_arena *arena, const ProtobufCMessage *request,
+                                          const struct apply_answer *answer)
+{
+    const Jury__V1__ApplyRequest *apply = (const Jury__V1__ApplyRequest *)request;
     Jury__V1__ApplyResponse *response =
         WIRE_NEW(arena, Jury__V1__ApplyResponse, jury__v1__apply_response);
 
     if (response == NULL) {
         return NULL;
     }
-    response->revision = revision;
+    response->revision = answer->revision;
+    response->results = wire_alloc_array(arena, apply->n_documents, sizeof *response->results);
+    for (uint32_t i = 0; response->results != NULL && i < apply->n_documents; i++) {
+        Jury__V1__DocumentResult *result =
+            WIRE_NEW(arena, Jury__V1__DocumentResult, jury__v1__document_result);
+
+        if (result == NULL) {
+            break;
+        }
+        name_object(arena, apply->documents[i], result);
+        result->action = action_of(apply->documents[i], apply_outcome(answer, i));
+        response->results[response->n_results++] = result;
+    }
     return &response->base;
 }
 
@@ -237,26 +303,32 @@ int handle_ready_command(const ProtobufCMessage *request, struct command *ret_co
     return 0;
 }
 
-ProtobufCMessage *handle_drain_answer_new(struct wire_arena *arena, uint64_t revision)
+ProtobufCMessage *handle_drain_answer_new(struct wire_arena *arena, const ProtobufCMessage *request,
+                                          const struct apply_answer *answer)
 {
     Jury__V1__DrainBackendResponse *response =
         WIRE_NEW(arena, Jury__V1__DrainBackendResponse, jury__v1__drain_backend_response);
 
+    (void)request;
     if (response == NULL) {
         return NULL;
     }
-    response->revision = revision;
+    response->revision = answer->revision;
+    response->is_unchanged = apply_outcome(answer, 0) == OUTCOME_UNCHANGED;
     return &response->base;
 }
 
-ProtobufCMessage *handle_ready_answer_new(struct wire_arena *arena, uint64_t revision)
+ProtobufCMessage *handle_ready_answer_new(struct wire_arena *arena, const ProtobufCMessage *request,
+                                          const struct apply_answer *answer)
 {
     Jury__V1__ReadyBackendResponse *response =
         WIRE_NEW(arena, Jury__V1__ReadyBackendResponse, jury__v1__ready_backend_response);
 
+    (void)request;
     if (response == NULL) {
         return NULL;
     }
-    response->revision = revision;
+    response->revision = answer->revision;
+    response->is_unchanged = apply_outcome(answer, 0) == OUTCOME_UNCHANGED;
     return &response->base;
 }

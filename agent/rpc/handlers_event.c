@@ -47,14 +47,37 @@ static char *subject(const struct view *view, const struct event *event)
     return wire_format(view->arena, "%s %s", event->group, endpoint_format(&event->backend, text));
 }
 
+/* "; for it: node 2, node 3; against it: node 1"; of more than EVENT_VOTES the first. */
+static char *voters(const struct view *view, const struct event *event)
+{
+    char text[2][EVENT_VOTES * 28] = {"", ""};
+    size_t n[2] = {0, 0};
+
+    for (size_t i = 0; i < event->n_votes && i < EVENT_VOTES; i++) {
+        const struct event_vote *vote = &event->votes[i];
+        bool is_for = (vote->opinion == OPINION_FAIL) == (event->to == HEALTH_UNHEALTHY);
+        char *side = text[is_for ? 0 : 1];
+        size_t used = strlen(side);
+
+        if (vote->opinion != OPINION_NONE) {
+            n[is_for ? 0 : 1]++;
+            snprintf(side + used, sizeof text[0] - used, "%snode %" PRIu64, used > 0 ? ", " : "",
+                     vote->node_id);
+        }
+    }
+    return wire_format(view->arena, "%s%s%s%s", n[0] == 0 ? "" : "; for it: ", text[0],
+                       n[1] == 0 ? "" : "; against it: ", text[1]);
+}
+
 static char *verdict_sentence(const struct view *view, const struct event *event, const char *what)
 {
     bool has_reason = event->reason > REASON_OK;
+    const char *who = voters(view, event);
 
-    return wire_format(view->arena, "%s is %s, was %s: %u of %u votes fail%s%s", what,
+    return wire_format(view->arena, "%s is %s, was %s: %u of %u votes fail%s%s%s", what,
                        state_word(event, event->to), state_word(event, event->from), event->n_fail,
                        event->n_counted, has_reason ? ", " : "",
-                       has_reason ? probe_reason_word(event->reason) : "");
+                       has_reason ? probe_reason_word(event->reason) : "", who != NULL ? who : "");
 }
 
 /* "this node doubts its own tcp and http probes (score 5): loop-late,isolated" */

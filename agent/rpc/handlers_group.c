@@ -34,8 +34,8 @@ static int find_group(const struct view *view, const char *name,
 
 /* --- one group --- */
 
-Jury__V1__ServerGroup *handle_group_document(const struct view *view,
-                                             const struct catalog_group *group)
+static Jury__V1__ServerGroup *group_document_new(const struct view *view,
+                                                 const struct catalog_group *group)
 {
     Jury__V1__ServerGroup *message = wire_group_new(view->arena, &group->spec);
 
@@ -177,7 +177,7 @@ int handle_get_group(const struct view *view, const ProtobufCMessage *request,
     Jury__V1__GetGroupResponse *response =
         WIRE_NEW(view->arena, Jury__V1__GetGroupResponse, jury__v1__get_group_response);
     if (response != NULL) {
-        response->group = handle_group_document(view, group);
+        response->group = group_document_new(view, group);
         response->changed_revision = group->changed_revision;
         *ret_response = &response->base;
     }
@@ -215,7 +215,7 @@ int handle_describe_group(const struct view *view, const ProtobufCMessage *reque
         return 0;
     }
     const struct health_check *check = &group->spec.check;
-    response->group = handle_group_document(view, group);
+    response->group = group_document_new(view, group);
     response->changed_revision = group->changed_revision;
     response->summary = summary_new(view, group);
     response->failure_window = window_new(view, check_failure_window_ms(check));

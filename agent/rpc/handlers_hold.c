@@ -60,27 +60,33 @@ int handle_clear_hold_command(const ProtobufCMessage *request, struct command *r
                         ret_index, err);
 }
 
-ProtobufCMessage *handle_set_hold_answer_new(struct wire_arena *arena, uint64_t revision)
+ProtobufCMessage *handle_set_hold_answer_new(struct wire_arena *arena,
+                                             const ProtobufCMessage *request,
+                                             const struct apply_answer *answer)
 {
     Jury__V1__SetHoldResponse *response =
         WIRE_NEW(arena, Jury__V1__SetHoldResponse, jury__v1__set_hold_response);
 
+    (void)request;
     if (response == NULL) {
         return NULL;
     }
-    response->revision = revision;
+    response->revision = answer->revision;
     return &response->base;
 }
 
-ProtobufCMessage *handle_clear_hold_answer_new(struct wire_arena *arena, uint64_t revision)
+ProtobufCMessage *handle_clear_hold_answer_new(struct wire_arena *arena,
+                                               const ProtobufCMessage *request,
+                                               const struct apply_answer *answer)
 {
     Jury__V1__ClearHoldResponse *response =
         WIRE_NEW(arena, Jury__V1__ClearHoldResponse, jury__v1__clear_hold_response);
 
+    (void)request;
     if (response == NULL) {
         return NULL;
     }
-    response->revision = revision;
+    response->revision = answer->revision;
     return &response->base;
 }
 

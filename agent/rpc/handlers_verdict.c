@@ -142,6 +142,9 @@ static Jury__V1__VoteDetail *detail_new(const struct view *view, const struct vo
         detail->streak = vote->streak;
         detail->since = wire_duration_new(view->arena, vote->since_ns);
         detail->age = wire_duration_new(view->arena, vote->detail_age_ns);
+        detail->probe_age = vote->probe_age_ns != AGE_NEVER
+                                ? wire_duration_new(view->arena, vote->probe_age_ns)
+                                : NULL;
     }
     return detail;
 }

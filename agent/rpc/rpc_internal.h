@@ -112,16 +112,14 @@ struct handler {
      * On failure nothing is given and *ret_index is the bad document, or UINT32_MAX. */
     int (*command)(const ProtobufCMessage *request, struct command *ret_command,
                    uint32_t *ret_index, struct errmsg *err);
-    ProtobufCMessage *(*answer_write)(struct wire_arena *arena, uint64_t revision);
+    ProtobufCMessage *(*answer_write)(struct wire_arena *arena, const ProtobufCMessage *request,
+                                      const struct apply_answer *answer);
 };
 
 /* One backend as this node sees it; life, drain and verdict included. */
 Jury__V1__BackendStatus *handle_backend_status(const struct view *view,
                                                const struct catalog_group *group,
                                                const struct catalog_backend *backend);
-/* The group's document, without removed backends. */
-Jury__V1__ServerGroup *handle_group_document(const struct view *view,
-                                             const struct catalog_group *group);
 /* Numbers beside a mark or held cause: a list of enum values from bits. */
 size_t handle_bits(struct wire_arena *arena, unsigned bits, int **ret_values);
 /* 0 = as many as allowed; more is refused. */
@@ -235,13 +233,18 @@ int handle_set_hold_command(const ProtobufCMessage *request, struct command *ret
                             uint32_t *ret_index, struct errmsg *err);
 int handle_clear_hold_command(const ProtobufCMessage *request, struct command *ret_command,
                               uint32_t *ret_index, struct errmsg *err);
-ProtobufCMessage *handle_set_hold_answer_new(struct wire_arena *arena, uint64_t revision);
-ProtobufCMessage *handle_clear_hold_answer_new(struct wire_arena *arena, uint64_t revision);
-ProtobufCMessage *handle_apply_answer_new(struct wire_arena *arena, uint64_t revision);
-ProtobufCMessage *handle_drain_answer_new(struct wire_arena *arena, uint64_t revision);
-ProtobufCMessage *handle_ready_answer_new(struct wire_arena *arena, uint64_t revision);
-/* The answer to a dry run: what each document would do on the catalog. */
-ProtobufCMessage *handle_dry_run_new(const struct view *view, const ProtobufCMessage *request);
+ProtobufCMessage *handle_set_hold_answer_new(struct wire_arena *arena,
+                                             const ProtobufCMessage *request,
+                                             const struct apply_answer *answer);
+ProtobufCMessage *handle_clear_hold_answer_new(struct wire_arena *arena,
+                                               const ProtobufCMessage *request,
+                                               const struct apply_answer *answer);
+ProtobufCMessage *handle_apply_answer_new(struct wire_arena *arena, const ProtobufCMessage *request,
+                                          const struct apply_answer *answer);
+ProtobufCMessage *handle_drain_answer_new(struct wire_arena *arena, const ProtobufCMessage *request,
+                                          const struct apply_answer *answer);
+ProtobufCMessage *handle_ready_answer_new(struct wire_arena *arena, const ProtobufCMessage *request,
+                                          const struct apply_answer *answer);
 
 /* `why`: true while an answer of a peer that is heard is still to come (asked_ns: when). */
 bool handle_why_waits(const struct view *view, const ProtobufCMessage *request, uint64_t asked_ns);

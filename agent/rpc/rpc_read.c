@@ -421,10 +421,14 @@ void rpc_check_done(struct rpc_server *server, struct call *call, const struct r
         return;
     }
     wire_arena_init(&arena, 2 * RPC_ANSWER_BUDGET_BYTES);
-    struct view view = view_of(server, call, &arena);
-    if (rpc_call_request(call, &arena, &request, &err) == 0) {
-        rpc_call_answer(server, call, &arena, handle_dry_run_new(&view, request),
-                        engine_revision(server));
+    struct apply_answer answer = *done->answer;
+    answer.revision = done->revision; /* that it was checked against */
+    int rc = rpc_call_request(call, &arena, &request, &err);
+    if (rc != 0) {
+        rpc_call_refuse(server, call, rc, &err);
+    } else {
+        rpc_call_answer(server, call, &arena, handle_apply_answer_new(&arena, request, &answer),
+                        done->revision);
     }
     wire_arena_close(&arena);
 }

@@ -264,14 +264,21 @@ static void answer_applied(struct rpc_server *server, struct call *call,
                            const struct apply_answer *answer)
 {
     struct wire_arena arena;
+    struct errmsg err = {{0}};
+    ProtobufCMessage *request;
 
     if (answer->err != 0) {
         rpc_call_refuse_at(server, call, answer->err, answer->change_index, &answer->message);
         return;
     }
-    wire_arena_init(&arena, 65536);
-    rpc_call_answer(server, call, &arena, call->handler->answer_write(&arena, answer->revision),
-                    answer->revision);
+    wire_arena_init(&arena, 2 * RPC_ANSWER_BUDGET_BYTES);
+    int rc = rpc_call_request(call, &arena, &request, &err);
+    if (rc != 0) {
+        rpc_call_refuse(server, call, rc, &err);
+    } else {
+        rpc_call_answer(server, call, &arena, call->handler->answer_write(&arena, request, answer),
+                        answer->revision);
+    }
     wire_arena_close(&arena);
 }
 

@@ -44,8 +44,8 @@
 #define STORE_TICK_MS 50
 #define STORE_HELLO_NS UINT64_C(1000000000)
 #define STORE_SILENT_NS UINT64_C(3000000000)
-#define STORE_STATUS_NS UINT64_C(1000000000)
-#define STORE_RETRY_MS_MIN 1000 /* after a failed start */
+#define STORE_STATUS_NS UINT64_C(200000000) /* what it tells may be so old */
+#define STORE_RETRY_MS_MIN 1000             /* after a failed start */
 #define STORE_RETRY_MS_MAX 30000
 #define STORE_MEMBERS_NS UINT64_C(100000000)
 #define STORE_CHANGE_RETRY_NS UINT64_C(2000000000)

@@ -262,7 +262,8 @@ static void place_invalid(struct reading *reading, const struct spec_kind_info *
     const struct spec_position nowhere = {0, 0};
     const struct doc_node *spec = doc_find(root, "spec");
     const struct doc_node *profile = doc_find(spec, "profile");
-    struct spec_error *err = reading->err;
+    struct spec_error spare;
+    struct spec_error *err = read_error_new(reading->errors, &spare);
 
     err->at = read_blame(kind, root, nowhere, invalid);
     err->message = *invalid;
@@ -295,12 +296,10 @@ static int read_body(struct reading *reading, const struct spec_kind_info *kind,
     } else {
         spec_defaults(kind->kind, PROFILE_NONE, PROTOCOL_NONE, base);
     }
-    int rc = read_metadata(reading, kind, root, base);
-    if (rc != 0) {
-        return rc;
-    }
     struct read_place place = {.table = kind->spec, .map = spec, .prefix = "", .base = base};
-    rc = read_table(reading, &place);
+    int in_metadata = read_metadata(reading, kind, root, base);
+    int in_spec = read_table(reading, &place);
+    int rc = in_metadata != 0 ? in_metadata : in_spec;
     if (rc == 0) {
         rc = finish(reading, kind->kind, spec, base, &invalid);
     }
@@ -311,9 +310,9 @@ static int read_body(struct reading *reading, const struct spec_kind_info *kind,
 }
 
 int read_document(const struct doc_node *root, struct spec_document *ret_document,
-                  struct spec_error *err)
+                  struct spec_errors *errors)
 {
-    struct reading reading = {.err = err, .subject = "document"};
+    struct reading reading = {.errors = errors, .subject = "document"};
     const struct spec_kind_info *kind = NULL;
 
     if (root->kind != DOC_MAP) {

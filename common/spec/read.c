@@ -11,16 +11,38 @@
 #include "common/model/profile.h"
 #include "common/spec/value.h"
 
+struct spec_error *read_error_new(struct spec_errors *errors, struct spec_error *spare)
+{
+    if (errors->n == SPEC_ERRORS) {
+        errors->has_more = true;
+        return spare;
+    }
+    return &errors->items[errors->n++];
+}
+
 int read_refuse(struct reading *reading, struct spec_position at, int code, const char *format, ...)
 {
     char sentence[ERRMSG_BYTES];
+    struct spec_error spare;
+    struct spec_error *err = read_error_new(reading->errors, &spare);
     va_list args;
 
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
-    reading->err->at = at;
-    return errmsg_set(&reading->err->message, code, "%s: %s", reading->subject, sentence);
+    reading->is_refused = true;
+    err->at = at;
+    return errmsg_set(&err->message, code, "%s: %s", reading->subject, sentence);
+}
+
+/* After a refusal the rest is read all the same, to find what else is wrong; not without memory,
+ * and not once no more can be told. *first: the code to return at the end. */
+static bool goes_on(const struct reading *reading, int rc, int *first)
+{
+    if (*first == 0) {
+        *first = rc;
+    }
+    return rc == 0 || (rc != ERR_NOMEM && !reading->errors->has_more);
 }
 
 /* Where a misspelt field may be meant: in an object of this table. */
@@ -218,6 +240,7 @@ static int read_list(struct reading *reading, const struct spec_field *field,
     uint8_t *elements = (uint8_t *)base + field->offset;
     uint32_t *count = (uint32_t *)(void *)((uint8_t *)base + list->count_offset);
     uint32_t n = 0;
+    int first = 0;
 
     if (node->kind != DOC_LIST) {
         return refuse_kind(reading, node, path, "a list");
@@ -244,13 +267,13 @@ static int read_list(struct reading *reading, const struct spec_field *field,
         if (rc == 0 && list->scalar != NULL) {
             rc = check_scalar_is_new(reading, field, child, elements, n);
         }
-        if (rc != 0) {
-            return rc;
+        if (!goes_on(reading, rc, &first)) {
+            return first;
         }
         n++;
     }
     *count = n;
-    return 0;
+    return first;
 }
 
 static int read_object(struct reading *reading, const struct spec_field *field,
@@ -279,6 +302,9 @@ static int read_field(struct reading *reading, const struct read_place *place,
                            path);
     }
     if (!spec_field_applies(field, place->base)) {
+        if (reading->is_refused) {
+            return 0; /* what it hangs on may be what was refused */
+        }
         return read_refuse(reading, child->key_at, ERR_INVALID, "%s is allowed only with %s", path,
                            field->when_text);
     }
@@ -332,36 +358,44 @@ static int check_endpoint(struct reading *reading, const struct read_place *plac
     return 0;
 }
 
-int read_table(struct reading *reading, const struct read_place *place)
+static int check_missing(struct reading *reading, const struct read_place *place)
 {
-    for (const struct doc_node *child = place->map->first; child != NULL; child = child->next) {
-        const struct spec_field *field = spec_field_find(place->table, child->key);
+    int first = 0;
 
-        if (field == NULL) {
-            if (plant_is("spec-unknown")) {
-                continue;
-            }
-            return refuse_unknown(reading, place, child);
-        }
-        int rc = read_field(reading, place, field, child);
-        if (rc != 0) {
-            return rc;
-        }
-    }
     for (size_t i = 0; i < place->table->n_fields; i++) {
         const struct spec_field *field = &place->table->fields[i];
+        int rc = 0;
 
         if ((field->flags & SPEC_REQUIRED) != 0 && doc_find(place->map, field->name) == NULL) {
-            return read_refuse(reading, place->map->at, ERR_INVALID, "%s%s is missing",
-                               place->prefix, field->name);
+            rc = read_refuse(reading, place->map->at, ERR_INVALID, "%s%s is missing", place->prefix,
+                             field->name);
+        } else if (field->type == SPEC_TYPE_ENDPOINT) {
+            rc = check_endpoint(reading, place);
         }
-        if (field->type == SPEC_TYPE_ENDPOINT) {
-            int rc = check_endpoint(reading, place);
-
-            if (rc != 0) {
-                return rc;
-            }
+        if (!goes_on(reading, rc, &first)) {
+            break;
         }
     }
-    return 0;
+    return first;
+}
+
+int read_table(struct reading *reading, const struct read_place *place)
+{
+    int first = 0;
+
+    for (const struct doc_node *child = place->map->first; child != NULL; child = child->next) {
+        const struct spec_field *field = spec_field_find(place->table, child->key);
+        int rc = 0;
+
+        if (field != NULL) {
+            rc = read_field(reading, place, field, child);
+        } else if (!plant_is("spec-unknown")) {
+            rc = refuse_unknown(reading, place, child);
+        }
+        if (!goes_on(reading, rc, &first)) {
+            return first;
+        }
+    }
+    /* What is missing may be what was misspelt. */
+    return first != 0 ? first : check_missing(reading, place);
 }

@@ -10,7 +10,8 @@
 
 /* One document under way. */
 struct reading {
-    struct spec_error *err;           /* borrowed */
+    struct spec_errors *errors;       /* borrowed */
+    bool is_refused;                  /* something in this document was */
     char subject[READ_SUBJECT_BYTES]; /* `server group "web"`: how sentences begin */
     enum profile profile;             /* of a group; for the defaults of its backends */
 };
@@ -23,14 +24,17 @@ struct read_place {
     void *base;
 };
 
-/* Write "SUBJECT: sentence" and the place; returns code. */
+/* A place for one more error; one that is written over where the list is full. */
+struct spec_error *read_error_new(struct spec_errors *errors, struct spec_error *spare);
+
+/* Note "SUBJECT: sentence" and the place; returns code. */
 int read_refuse(struct reading *reading, struct spec_position at, int code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* One document of any kind: envelope, fields, checks of the whole object. On failure nothing is
  * left to free. */
 int read_document(const struct doc_node *root, struct spec_document *ret_document,
-                  struct spec_error *err);
+                  struct spec_errors *errors);
 void read_document_close(struct spec_document *document);
 
 /* Read all fields of a mapping into the struct and check that none is missing. What a list

@@ -107,39 +107,58 @@ static int append(struct spec_set *set, struct spec_document *document, struct s
     return 0;
 }
 
-static int read_all(struct spec_set *set, const char *text, size_t n_bytes, struct spec_error *err)
+/* One document of the file. *ret_is_last: there is nothing behind it, or nothing that can be read.
+ */
+static int read_next(struct spec_set *set, struct doc_reader *reader, struct spec_errors *errors,
+                     bool *ret_is_last)
 {
-    struct doc_reader *reader = doc_reader_new(text, n_bytes);
-    uint32_t n_before = set->n_documents;
-    int rc = 0;
+    struct spec_document document = {0};
+    struct spec_error err = {0};
+    struct spec_error spare;
+    const struct doc_node *root = NULL;
+    int rc = doc_reader_next(reader, &root, &err);
 
-    if (reader == NULL) {
-        return errmsg_set(&err->message, ERR_NOMEM, "out of memory");
-    }
-    while (rc == 0) {
-        struct spec_document document = {0};
-        const struct doc_node *root = NULL;
-
-        rc = doc_reader_next(reader, &root, err);
-        if (rc != 0 || root == NULL) {
-            break;
-        }
-        rc = read_document(root, &document, err);
+    *ret_is_last = rc != 0 || root == NULL;
+    if (rc == 0 && root != NULL) {
+        rc = read_document(root, &document, errors);
         if (rc != 0) {
-            break;
+            return rc; /* and noted */
         }
-        rc = append(set, &document, err);
+        rc = append(set, &document, &err);
         if (rc != 0) {
             read_document_close(&document);
         }
     }
-    doc_reader_free(reader);
-    if (rc == 0 && set->n_documents == n_before) {
-        err->at = (struct spec_position){0, 0};
-        rc = errmsg_set(&err->message, ERR_INVALID,
-                        "there is no document in this file; nothing would be applied");
+    if (rc != 0) {
+        *read_error_new(errors, &spare) = err;
     }
     return rc;
+}
+
+static int read_all(struct spec_set *set, const char *text, size_t n_bytes,
+                    struct spec_errors *errors)
+{
+    struct doc_reader *reader = doc_reader_new(text, n_bytes);
+    uint32_t n_before = set->n_documents;
+    struct spec_error spare;
+    bool is_last = false;
+    int first = 0;
+
+    if (reader == NULL) {
+        return errmsg_set(&read_error_new(errors, &spare)->message, ERR_NOMEM, "out of memory");
+    }
+    while (!is_last) {
+        int rc = read_next(set, reader, errors, &is_last);
+
+        first = first != 0 ? first : rc;
+        is_last |= rc == ERR_NOMEM || rc == ERR_LIMIT || errors->has_more;
+    }
+    doc_reader_free(reader);
+    if (first == 0 && set->n_documents == n_before) {
+        first = errmsg_set(&read_error_new(errors, &spare)->message, ERR_INVALID,
+                           "there is no document in this file; nothing would be applied");
+    }
+    return first;
 }
 
 static int add_file(struct spec_set *set, const char *file)
@@ -189,22 +208,22 @@ static void quote_source(const char *text, size_t n_bytes, struct spec_error *er
     err->source[used] = '\0';
 }
 
-int spec_read(struct spec_set *set, const char *file, const char *text, size_t n_bytes,
-              struct spec_error *ret_error)
+int spec_read_all(struct spec_set *set, const char *file, const char *text, size_t n_bytes,
+                  struct spec_errors *ret_errors)
 {
-    struct spec_error err = {0};
     uint32_t n_before = set->n_documents;
+    struct spec_error spare;
     int rc = add_file(set, file);
 
+    memset(ret_errors, 0, sizeof *ret_errors);
     if (rc != 0) {
-        rc = errmsg_set(&ret_error->message, rc, "out of memory");
-        return rc;
+        return errmsg_set(&read_error_new(ret_errors, &spare)->message, rc, "out of memory");
     }
     if (n_bytes > LIMIT_SPEC_FILE_BYTES) {
-        rc = errmsg_set(&err.message, ERR_LIMIT, "the file has %zu bytes, the limit is %d", n_bytes,
-                        LIMIT_SPEC_FILE_BYTES);
+        rc = errmsg_set(&read_error_new(ret_errors, &spare)->message, ERR_LIMIT,
+                        "the file has %zu bytes, the limit is %d", n_bytes, LIMIT_SPEC_FILE_BYTES);
     } else {
-        rc = read_all(set, text, n_bytes, &err);
+        rc = read_all(set, text, n_bytes, ret_errors);
     }
     if (rc == 0) {
         return 0;
@@ -216,10 +235,23 @@ int spec_read(struct spec_set *set, const char *file, const char *text, size_t n
     if (set->n_files == 0) {
         spec_set_close(set); /* nothing is left that the caller would have to close */
     }
-    if (err.at.line != 0) {
-        quote_source(text, n_bytes, &err);
+    for (uint32_t i = 0; i < ret_errors->n; i++) {
+        if (ret_errors->items[i].at.line != 0) {
+            quote_source(text, n_bytes, &ret_errors->items[i]);
+        }
     }
-    *ret_error = err;
+    return rc;
+}
+
+int spec_read(struct spec_set *set, const char *file, const char *text, size_t n_bytes,
+              struct spec_error *ret_error)
+{
+    struct spec_errors errors;
+    int rc = spec_read_all(set, file, text, n_bytes, &errors);
+
+    if (rc != 0) {
+        *ret_error = errors.items[0];
+    }
     return rc;
 }
 

@@ -15,6 +15,7 @@
 #ifndef JURY_SPEC_SPEC_H
 #define JURY_SPEC_SPEC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,16 @@ struct spec_error {
     struct spec_position at;
     struct errmsg message;          /* one sentence, no place in it */
     char source[SPEC_SOURCE_BYTES]; /* the line of `at`, cut and without control characters */
+};
+
+/* More than a person mends in one go are not listed. */
+#define SPEC_ERRORS 20
+
+/* What is wrong, in the order of the text. */
+struct spec_errors {
+    struct spec_error items[SPEC_ERRORS];
+    uint32_t n;
+    bool has_more; /* there was more than that */
 };
 
 enum spec_kind {
@@ -77,6 +88,11 @@ struct spec_set {
  * ERR_UNAVAILABLE_YET, ERR_LIMIT, ERR_NOMEM. */
 int spec_read(struct spec_set *set, const char *file, const char *text, size_t n_bytes,
               struct spec_error *ret_error);
+/* The same with all that is wrong, not only the first: what each field and each document says for
+ * itself. Text that is no YAML ends it, and an object is checked as a whole when its fields are
+ * right. Returns the error of the first; ret_errors is set in any case. */
+int spec_read_all(struct spec_set *set, const char *file, const char *text, size_t n_bytes,
+                  struct spec_errors *ret_errors);
 void spec_set_close(struct spec_set *set);
 
 /* "Group", "Listener" ...; "?" for others. */

@@ -211,6 +211,29 @@ def apply_sends_all_documents_as_one_change():
         check(run.json(run.out).get("revision") == "43", "the answer as JSON")
 
 
+def apply_says_of_each_object_what_became_of_it():
+    """An apply that changed nothing said "applied ... as revision N" with a new N."""
+    def answer(method, request, _envelope):
+        response = M["ApplyResponse"](revision=43)
+        for number, action in enumerate(actions):
+            response.results.add(action=action)
+        return response
+    for actions, said in (([1, 2], "group/web created\nlistener/web-http configured\n"
+                                   "applied 2 documents as revision 43\n"),
+                          ([3, 2], "group/web unchanged\nlistener/web-http configured\n"
+                                   "applied 2 documents as revision 43\n"),
+                          ([3, 3], "group/web unchanged\nlistener/web-http unchanged\n"
+                                   "nothing changed at revision 43\n")):
+        with agent_with(answer) as agent:
+            Run(agent, "apply", "-f", EXAMPLE).expect(0, out=said)
+    with agent_with(lambda *_: M["DrainBackendResponse"](revision=43, is_unchanged=True)) as agent:
+        Run(agent, "backend", "drain", "web/10.0.0.1:80").expect(
+            0, out="web/10.0.0.1:80 is draining already: unchanged at revision 43\n")
+    with agent_with(lambda *_: M["ReadyBackendResponse"](revision=43, is_unchanged=True)) as agent:
+        Run(agent, "backend", "ready", "web/10.0.0.1:80").expect(
+            0, out="web/10.0.0.1:80 is enabled already: unchanged at revision 43\n")
+
+
 def a_bad_file_asks_nobody():
     with agent_with(lambda *_: M["ApplyResponse"]()) as agent:
         Run(agent, "apply", "-f", "-", text=GROUP + "  conect_port: 80\n").expect(
@@ -465,6 +488,7 @@ def main():
     for test in (answers_that_are_no_exit_with_1, each_refusal_has_its_exit_status,
                  nobody_there_exits_with_4, silence_exits_with_5, no_leader_lists_each_peer,
                  an_interrupted_wait_exits_with_130, apply_sends_all_documents_as_one_change,
+                 apply_says_of_each_object_what_became_of_it,
                  a_bad_file_asks_nobody, the_refused_document_is_named_by_file_and_line,
                  a_dry_run_shows_what_would_change, lists_are_read_to_their_end,
                  misspelt_groups_get_a_suggestion, backends_are_found_by_address_or_description,

@@ -416,12 +416,31 @@ static void a_forgotten_request_id_is_seen(void **unused)
     (void)unused;
     build_put(&c, "new", "10.0.0.1:80");
     catalog_apply(state, &c, &first);
+    struct command other = {0};
+    build_put(&other, "new", "10.0.0.2:80");
+    build_commit(state, &other);
     plant_set("catalog-request-id");
     catalog_apply(state, &c, &again);
     plant_set(NULL);
     assert_false(again.is_repeat);
     assert_int_not_equal(first.revision, again.revision);
     command_close(&c);
+    catalog_state_free(state);
+}
+
+static void a_revision_that_changes_nothing_is_seen(void **unused)
+{
+    struct catalog_state *state = make_state();
+    struct command c = {0};
+
+    (void)unused;
+    build_put(&c, "new", "10.0.0.1:80");
+    struct apply_answer made = build_apply(state, &c);
+    plant_set("catalog-empty-revision");
+    build_put(&c, "new", "10.0.0.1:80");
+    struct apply_answer same = build_apply(state, &c);
+    plant_set(NULL);
+    assert_int_not_equal(made.revision, same.revision);
     catalog_state_free(state);
 }
 #endif
@@ -448,6 +467,7 @@ int main(void)
 #ifdef JURY_PLANTS
         cmocka_unit_test(a_guard_that_is_switched_off_is_seen),
         cmocka_unit_test(a_forgotten_request_id_is_seen),
+        cmocka_unit_test(a_revision_that_changes_nothing_is_seen),
 #endif
     };
 

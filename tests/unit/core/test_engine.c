@@ -280,6 +280,53 @@ static void majority_needs_two_of_three_and_names_them(void **state)
     assert_int_equal(view_of(f, b1).health_state, HEALTH_HEALTHY);
 }
 
+/* Only those who decided were kept. */
+static void an_event_of_a_verdict_names_the_nodes_for_it_and_against_it(void **state)
+{
+    struct fixture *f = *state;
+    const struct event *event = NULL;
+
+    put(f, b1, RULE_MAJORITY);
+    struct target_id id = target_of(f, b1);
+    result(f, id, REASON_OK);
+    result(f, id, REASON_OK);
+    peer_says(f, 2, id, OPINION_FAIL, 1);
+    peer_says(f, 3, id, OPINION_FAIL, 1);
+    for (uint64_t at = engine_event_first(f->engine); at < engine_event_next(f->engine); at++) {
+        if (engine_event_at(f->engine, at)->to == HEALTH_UNHEALTHY &&
+            engine_event_at(f->engine, at)->kind == EVENT_VERDICT_CHANGED) {
+            event = engine_event_at(f->engine, at);
+        }
+    }
+    assert_non_null(event);
+    assert_int_equal(event->n_votes, 3);
+    assert_true(event->votes[0].node_id == 2 && event->votes[0].opinion == OPINION_FAIL);
+    assert_true(event->votes[1].node_id == 3 && event->votes[1].opinion == OPINION_FAIL);
+    assert_true(event->votes[2].node_id == 1 && event->votes[2].opinion == OPINION_PASS);
+    assert_int_equal(event->reason, REASON_CONNECT_FAILED);
+}
+
+/* The age beside a peer's streak was that of its answer to `why`, not of its probe. */
+static void a_peers_detail_is_as_old_as_its_probe(void **state)
+{
+    struct fixture *f = *state;
+
+    put(f, b1, RULE_MAJORITY);
+    struct vote_change change = {.epoch = 1,
+                                 .sequence = 1,
+                                 .target = target_of(f, b1),
+                                 .opinion = OPINION_PASS,
+                                 .reason = REASON_OK,
+                                 .probe_age_ms = 4000};
+    step(f, &(struct engine_event){.kind = ENGINE_VOTE_CHANGE, .peer = 2, .u.change = &change});
+    peer_says(f, 3, change.target, OPINION_PASS, 1); /* one that does not tell */
+    tick(f, SECOND);
+    struct backend_view view = view_of(f, b1);
+    assert_int_equal(view.votes[1].detail_age_ns, SECOND);
+    assert_int_equal(view.votes[1].probe_age_ns, 5 * SECOND);
+    assert_true(view.votes[2].probe_age_ns == AGE_NEVER);
+}
+
 static void own_failing_opinion_beside_a_healthy_verdict_is_the_second_class(void **state)
 {
     struct fixture *f = *state;
@@ -792,6 +839,8 @@ int main(void)
         TEST(local_rule_follows_the_own_opinion_at_once),
         TEST(result_of_a_definition_changed_in_flight_is_dropped),
         TEST(majority_needs_two_of_three_and_names_them),
+        TEST(an_event_of_a_verdict_names_the_nodes_for_it_and_against_it),
+        TEST(a_peers_detail_is_as_old_as_its_probe),
         TEST(own_failing_opinion_beside_a_healthy_verdict_is_the_second_class),
         TEST(vector_goes_out_each_interval_whatever_it_holds),
         TEST(no_votes_without_an_epoch_or_as_a_node_unknown_to_the_catalog),

@@ -53,7 +53,8 @@ struct fixture {
     struct curve_keys stranger;
     struct cluster_id cluster;
     char dir[64];
-    char socket_path[128];
+    char socket_path[128];  /* of the first node */
+    char private_path[128]; /* of the second */
     uint32_t n_closed;
 };
 
@@ -163,6 +164,9 @@ static void open_node(struct fixture *f, size_t index)
     options.bind[0].port = 0;
     if (index == 0) {
         options.local_path = f->socket_path;
+    } else if (index == 1) {
+        options.local_path = f->private_path;
+        options.local_is_private = true;
     }
     node->fixture = f;
     make_keys(&node->keys);
@@ -201,6 +205,7 @@ static int setup(void **state)
     strcpy(f->dir, "/tmp/jury-mesh-XXXXXX");
     assert_non_null(mkdtemp(f->dir));
     snprintf(f->socket_path, sizeof f->socket_path, "%s/agent.sock", f->dir);
+    snprintf(f->private_path, sizeof f->private_path, "%s/private.sock", f->dir);
     for (size_t i = 0; i < N_NODES; i++) {
         open_node(f, i);
     }
@@ -233,6 +238,7 @@ static int teardown(void **state)
     zap_stop(f->zap);
     zmq_ctx_term(f->context);
     unlink(f->socket_path);
+    unlink(f->private_path);
     rmdir(f->dir);
     free(f);
     return 0;
@@ -533,6 +539,17 @@ static void the_unix_socket_is_guarded_by_its_mode_and_calls_as_admin(void **sta
     zmq_close(socket);
 }
 
+/* A shim that ran in the agent's group could administer. */
+static void a_private_socket_is_not_for_the_group(void **state)
+{
+    struct fixture *f = *state;
+    struct stat info;
+
+    assert_int_equal(stat(f->private_path, &info), 0);
+    assert_true(S_ISSOCK(info.st_mode));
+    assert_int_equal(info.st_mode & 07777, 0600);
+}
+
 static void a_call_is_forwarded_and_its_answer_comes_back(void **state)
 {
     struct fixture *f = *state;
@@ -590,6 +607,7 @@ int main(void)
         WITH_MESHES(a_stranger_never_gets_in),
         WITH_MESHES(a_key_calls_with_its_role_and_with_none_once_it_is_removed),
         WITH_MESHES(the_unix_socket_is_guarded_by_its_mode_and_calls_as_admin),
+        WITH_MESHES(a_private_socket_is_not_for_the_group),
         WITH_MESHES(a_call_is_forwarded_and_its_answer_comes_back),
         WITH_MESHES(a_removed_peer_is_not_heard_and_one_that_stays_is_kept),
     };

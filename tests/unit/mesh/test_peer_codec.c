@@ -57,6 +57,7 @@ static void random_change(struct prng *prng, struct vote_change *change)
         .response_us = (uint32_t)prng_next(prng),
         .streak = (uint32_t)prng_next(prng),
         .since_ms = prng_next(prng),
+        .probe_age_ms = prng_next(prng),
         .suspect_mask = (uint32_t)prng_next(prng),
     };
 }
@@ -163,6 +164,7 @@ static void same_change(const struct vote_change *a, const struct vote_change *b
     SAME(response_us);
     SAME(streak);
     SAME(since_ms);
+    SAME(probe_age_ms);
     SAME(suspect_mask);
 }
 

@@ -250,6 +250,35 @@ static void the_place_of_a_document_is_in_the_json_error(void **state)
     run_close(&run);
 }
 
+static void every_error_of_the_documents_is_told(void **state)
+{
+    (void)state;
+    static const char documents[] =
+        "apiVersion: jury/v1\nkind: Group\nmetadata: {name: web}\nspec:\n  profil: nlb\n  colour: "
+        "1\n"
+        "---\napiVersion: jury/v1\nkind: Grup\nmetadata: {name: api}\nspec: {}\n";
+    struct golden_run run = run_nodectl_in("validate -f -", documents, "");
+    assert_int_equal(run.status, 3);
+    assert_string_equal(run.out, "");
+    assert_non_null(strstr(run.err, "-:5:3: server group \"web\": unknown field \"profil\""));
+    assert_non_null(strstr(run.err, "\n-:6:3: server group \"web\": unknown field \"colour\""));
+    assert_non_null(strstr(run.err, "\n-:9:7: document: kind must be"));
+    run_close(&run);
+
+    run = run_nodectl_in("apply -f - -o json", documents, "");
+    assert_int_equal(run.status, 3);
+    json_t *json = json_loads(run.err, 0, NULL);
+    json_t *errors = json_object_get(json_object_get(json, "metadata"), "errors");
+    assert_int_equal(json_array_size(errors), 3);
+    json_t *second = json_array_get(errors, 1);
+    assert_string_equal(json_string_value(json_object_get(second, "file")), "-");
+    assert_int_equal(json_integer_value(json_object_get(second, "line")), 6);
+    assert_int_equal(json_integer_value(json_object_get(second, "column")), 3);
+    assert_non_null(strstr(json_string_value(json_object_get(second, "message")), "colour"));
+    json_decref(json);
+    run_close(&run);
+}
+
 static void a_flag_wins_over_its_variable_and_that_over_the_default(void **state)
 {
     (void)state;
@@ -423,6 +452,7 @@ int main(void)
         cmocka_unit_test(documents_of_other_kinds_cannot_make_a_cluster),
         cmocka_unit_test(every_error_is_one_json_object),
         cmocka_unit_test(the_place_of_a_document_is_in_the_json_error),
+        cmocka_unit_test(every_error_of_the_documents_is_told),
         cmocka_unit_test(a_flag_wins_over_its_variable_and_that_over_the_default),
         cmocka_unit_test(every_example_is_valid_offline),
         cmocka_unit_test(validate_gives_advice_and_apply_only_warnings),

@@ -16,6 +16,8 @@
 #define GROUP(fields)                                                  \
     "apiVersion: jury/v1\nkind: Group\nmetadata: {name: web}\nspec:\n" \
     "  profile: nlb\n" fields
+#define LISTENER(fields) \
+    "apiVersion: jury/v1\nkind: Listener\nmetadata: {name: front}\nspec:\n" fields
 
 static char *repeated(const char *head, const char *item, size_t n, const char *tail)
 {
@@ -142,12 +144,59 @@ static void a_long_source_line_is_cut_between_characters(void **state)
     free(text);
 }
 
+/* Only the first was told, so a document with three faults took four runs. */
+static void all_errors_of_a_file_are_told_in_one_run(void **state)
+{
+    (void)state;
+    const char *text =
+        GROUP("  rulle: any\n  check: {interval: 5, timeout: 1s}\n  backends:\n"
+              "  - {at: 10.0.0.1:80, weight: 500}\n  - {at: 10.0.0.2}\n  - {att: 10.0.0.3:80}\n"
+              "---\n") LISTENER("  address: 10.0.0.1\n---\n") GROUP("");
+    static const uint32_t places[][2] = {{6, 3}, {7, 21}, {9, 31}, {10, 10}, {11, 6}};
+    struct spec_set set = {0};
+    struct spec_errors errors;
+
+    assert_int_equal(spec_read_all(&set, "f.yaml", text, strlen(text), &errors), ERR_INVALID);
+
+    assert_int_equal(set.n_documents, 0);
+    assert_false(errors.has_more);
+    assert_true(errors.n > 5);
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_int_equal(errors.items[i].at.line, places[i][0]);
+        assert_int_equal(errors.items[i].at.column, places[i][1]);
+        assert_true(errors.items[i].source[0] != '\0');
+    }
+    for (uint32_t i = 5; i < errors.n; i++) { /* of the next document */
+        assert_true(errors.items[i].at.line > 12);
+    }
+}
+
+static void a_file_full_of_errors_tells_the_first_twenty(void **state)
+{
+    (void)state;
+    char text[4096] = GROUP("");
+    struct spec_set set = {0};
+    struct spec_errors errors;
+
+    for (int i = 0; i < 30; i++) {
+        size_t used = strlen(text);
+
+        snprintf(text + used, sizeof text - used, "  field%d: 1\n", i);
+    }
+    assert_int_equal(spec_read_all(&set, "f.yaml", text, strlen(text), &errors), ERR_INVALID);
+    assert_int_equal(errors.n, SPEC_ERRORS);
+    assert_true(errors.has_more);
+    assert_int_equal(errors.items[SPEC_ERRORS - 1].at.line, 6 + SPEC_ERRORS - 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_bound_is_a_named_error),
         cmocka_unit_test(a_bad_document_among_twenty_leaves_the_set_as_it_was),
         cmocka_unit_test(an_error_is_printed_with_its_source_line_and_a_mark),
+        cmocka_unit_test(all_errors_of_a_file_are_told_in_one_run),
+        cmocka_unit_test(a_file_full_of_errors_tells_the_first_twenty),
         cmocka_unit_test(a_long_source_line_is_cut_between_characters),
     };
 

@@ -522,7 +522,6 @@ static void codes_prefixes_keys_and_times_are_checked(void **state)
     CHECK(rows);
 }
 
-/* n times `item` behind `head`. */
 #ifdef JURY_PLANTS
 /* The twin of the tables above: with its guard off, each of these would be another answer. */
 static void a_guard_that_is_switched_off_is_seen(void **state)
