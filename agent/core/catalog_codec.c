@@ -227,6 +227,24 @@ static void read_hold(struct codec_in *in, uint8_t *ret_hold, struct hold_origin
     ret_origin->wall_ms = (int64_t)bytes_read_u64(&in->bytes);
 }
 
+static void write_guard(struct bytes_writer *writer, const struct guard_policy *guard)
+{
+    bytes_write_u8(writer, guard->velocity_percent);
+    bytes_write_u32(writer, guard->velocity_window_ms);
+    bytes_write_u16(writer, guard->exempt_below);
+}
+
+static void read_guard(struct codec_in *in, struct guard_policy *guard)
+{
+    *guard = (struct guard_policy){.velocity_window_ms = 30000, .exempt_below = 10};
+    if (in->minor < 1) {
+        return;
+    }
+    guard->velocity_percent = bytes_read_u8(&in->bytes);
+    guard->velocity_window_ms = bytes_read_u32(&in->bytes);
+    guard->exempt_below = bytes_read_u16(&in->bytes);
+}
+
 /* --- groups and backends --- */
 
 void codec_write_backend(struct bytes_writer *writer, const struct backend *backend)
@@ -306,6 +324,7 @@ void codec_write_group(struct bytes_writer *writer, const struct server_group *g
         bytes_write_string(writer, group->labels[i].value);
     }
     write_hold(writer, group->hold, &group->held_by);
+    write_guard(writer, &group->guard);
     codec_end(writer, begin);
 }
 
@@ -338,6 +357,7 @@ void codec_read_group(struct codec_in *in, struct server_group *ret_group)
         bytes_read_string(&block.bytes, label->value, sizeof label->value);
     }
     read_hold(&block, &group->hold, &group->held_by);
+    read_guard(&block, &group->guard);
     codec_shut(in, &block);
 }
 

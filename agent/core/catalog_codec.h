@@ -21,7 +21,7 @@
 #include "common/model/listener.h"
 
 #define CODEC_MAJOR 1
-#define CODEC_MINOR 1 /* 1: hold */
+#define CODEC_MINOR 1 /* 1: hold, guard */
 
 /* --- framing --- */
 

@@ -31,6 +31,7 @@ struct engine *engine_new(const struct engine_config *config, uint64_t now_ns)
     id_set_init(&engine->waiting_drains);
     timers_init(&engine->opinion_timers);
     timers_init(&engine->row_timers);
+    timers_init(&engine->guard_timers);
     drains_init(&engine->drains);
     engine->votes = votes_new();
     if (engine->votes == NULL || event_ring_init(&engine->events) != 0) {
@@ -59,6 +60,7 @@ void engine_free(struct engine *engine)
     id_set_close(&engine->waiting_drains);
     timers_close(&engine->opinion_timers);
     timers_close(&engine->row_timers);
+    timers_close(&engine->guard_timers);
     drains_close(&engine->drains);
     event_ring_close(&engine->events);
     free(engine->targets);
@@ -66,6 +68,7 @@ void engine_free(struct engine *engine)
     free(engine->rows);
     free(engine->scopes);
     free(engine->members);
+    free(engine->candidates);
     free(engine->classes);
     free(engine->kept_verdicts);
     free(engine->kept_deadlines);
@@ -210,6 +213,9 @@ static void run_timers(struct engine *engine, struct engine_actions *actions)
     while (timers_pop(&engine->row_timers, engine->now_ns, &id)) {
         run_row_timer(engine, id);
     }
+    while (timers_pop(&engine->guard_timers, engine->now_ns, &id)) {
+        engine_admit_pending(engine, id);
+    }
     if (observers_next_ns(&engine->observers) <= engine->now_ns) {
         uint8_t before = observers_n(&engine->observers);
 
@@ -261,6 +267,7 @@ static uint64_t find_wake_ns(const struct engine *engine)
     wake_ns = earliest(wake_ns, votes_next_ns(engine->votes));
     wake_ns = earliest(wake_ns, timers_next(&engine->opinion_timers));
     wake_ns = earliest(wake_ns, timers_next(&engine->row_timers));
+    wake_ns = earliest(wake_ns, timers_next(&engine->guard_timers));
     return earliest(wake_ns, observers_next_ns(&engine->observers));
 }
 
@@ -308,6 +315,9 @@ uint8_t engine_marks(const struct engine *engine, const struct engine_backend *b
 
     if (backend->held_causes != 0) {
         marks |= MARK_HELD;
+    }
+    if (backend->is_pending) {
+        marks |= MARK_PENDING;
     }
     if (backend->is_gray) {
         marks |= MARK_GRAY;

@@ -93,6 +93,7 @@ static void free_scope(struct engine *engine, uint32_t scope)
     timers_clear(&engine->row_timers, row);
     id_set_add(&engine->freed_rows, row);
     id_set_remove(&engine->dirty_scopes, scope);
+    timers_clear(&engine->guard_timers, scope);
     engine->scopes[scope] = (struct engine_scope){.first_row = engine->free_scope};
     engine->free_scope = scope;
 }
@@ -177,6 +178,7 @@ static void update_group(void *user, const struct catalog_group *before,
     struct engine_scope *scope = &engine->scopes[index];
     update_scope(scope, after);
     engine_follow_group_hold(engine, scope, &after->spec);
+    engine_follow_guard_policy(engine, index, after);
     scope->first_row = NO_ROW;
     for (uint32_t i = after->n_backends; i-- > 0;) {
         uint32_t row = after->backends[i].row.row;

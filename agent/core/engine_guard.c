@@ -150,16 +150,125 @@ static void freeze(const struct engine_backend *backend, uint8_t cause,
     answer->held_causes |= cause;
 }
 
+/* --- velocity --- */
+
+static bool has_velocity(const struct engine_scope *scope)
+{
+    return scope->guard.velocity_percent > 0 && scope->n_members >= scope->guard.exempt_below &&
+           !plant_is("velocity-off");
+}
+
+static void set_velocity(struct engine *engine, struct engine_scope *scope, bool is_on)
+{
+    struct scope_guard *state = &scope->guards[GUARD_VELOCITY];
+
+    if (state->is_on == is_on) {
+        return;
+    }
+    *state = (struct scope_guard){.is_on = is_on, .since_ns = engine->now_ns};
+    struct event *event = engine_log(engine, EVENT_GUARD_CHANGED);
+    event->guard = GUARD_VELOCITY;
+    event->from = !is_on;
+    event->to = is_on;
+    memcpy(event->group, scope->name, sizeof event->group);
+    if (is_on) {
+        engine->counters.velocity_entered++;
+    } else {
+        engine->counters.velocity_left++;
+    }
+}
+
+void engine_follow_guard_policy(struct engine *engine, uint32_t index,
+                                const struct catalog_group *group)
+{
+    struct engine_scope *scope = &engine->scopes[index];
+
+    scope->guard = group->spec.guard;
+    scope->n_members = 0;
+    for (uint32_t i = 0; i < group->n_backends; i++) {
+        scope->n_members += group->backends[i].life != LIFE_REMOVING &&
+                            group->backends[i].spec.admin_state == ADMIN_ENABLED;
+    }
+    if (!has_velocity(scope)) {
+        set_velocity(engine, scope, false);
+        timers_clear(&engine->guard_timers, index);
+    }
+}
+
+static size_t collect_pending(struct engine *engine, const struct engine_scope *scope)
+{
+    size_t n = 0;
+
+    for (uint32_t row = scope->first_row; row != NO_ROW;
+         row = engine->backends[row].next_in_scope) {
+        const struct engine_backend *backend = &engine->backends[row];
+        struct tally tally;
+
+        if (!backend->is_pending || !backend->is_linked) {
+            continue;
+        }
+        engine_tally(engine, backend->target.slot, &tally);
+        engine->candidates[n++] = (struct guard_candidate){
+            .row = row, .n_fail = tally.n_fail, .backend_id = backend->backend_id};
+    }
+    return n;
+}
+
+/* Those whose turn it is are judged once more in this step, and then leave. */
+void engine_admit_pending(struct engine *engine, uint32_t index)
+{
+    struct engine_scope *scope = &engine->scopes[index];
+    uint64_t window_ns = scope->guard.velocity_window_ms * NS_PER_MS;
+    uint32_t limit = guard_velocity_limit(scope->n_members, scope->guard.velocity_percent);
+    uint32_t used = velocity_used(&scope->velocity, engine->now_ns, window_ns);
+    size_t n = collect_pending(engine, scope);
+    size_t n_room = used < limit ? limit - used : 0;
+
+    guard_sort(engine->candidates, n);
+    for (size_t i = 0; i < n && i < n_room; i++) {
+        struct engine_backend *backend = &engine->backends[engine->candidates[i].row];
+
+        backend->is_admitted = true;
+        velocity_note(&scope->velocity, engine->now_ns);
+        id_set_add(&engine->dirty_slots, backend->target.slot);
+    }
+    set_velocity(engine, scope, n > n_room);
+    if (n > n_room) {
+        timers_set(&engine->guard_timers, index, velocity_next_ns(&scope->velocity, window_ns));
+    }
+}
+
+/* Votes of one moment arrive one after the other, and on each node in an order of their own: the
+ * first ejection of a group waits for one V, in which all nodes come to hold the same votes. */
+static void wait_for_turn(struct engine *engine, struct engine_backend *backend,
+                          struct verdict_answer *answer)
+{
+    freeze(backend, 0, answer);
+    backend->is_pending = true;
+    if (timers_get(&engine->guard_timers, backend->scope) == TIMER_NEVER) {
+        timers_set(&engine->guard_timers, backend->scope,
+                   engine->now_ns + engine->vote_interval_ns);
+    }
+}
+
 void engine_guard_answer(struct engine *engine, uint32_t row, struct verdict_answer *answer)
 {
     struct engine_backend *backend = &engine->backends[row];
     const struct engine_scope *scope = &engine->scopes[backend->scope];
+    bool is_held = engine_is_held(engine, scope) && !plant_is("hold-ignored");
+    bool was_admitted = backend->is_admitted;
 
-    if (!engine_is_held(engine, scope) || plant_is("hold-ignored")) {
+    backend->is_pending = false;
+    backend->is_admitted = false;
+    if (!is_ejection(backend, answer)) {
+        if (is_held && plant_is("hold-blocks-recovery") && is_recovery(backend, answer)) {
+            freeze(backend, HELD_BY_HOLD, answer);
+        }
         return;
     }
-    if (is_ejection(backend, answer) ||
-        (plant_is("hold-blocks-recovery") && is_recovery(backend, answer))) {
+    if (is_held) {
         freeze(backend, HELD_BY_HOLD, answer);
+    } else if (has_velocity(scope) && !was_admitted) {
+        wait_for_turn(engine, backend, answer);
     }
 }

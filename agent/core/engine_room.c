@@ -55,6 +55,7 @@ static int reserve_rows(struct engine *engine, uint32_t n_rows)
     if (id_set_reserve(&engine->freed_rows, n_rows) != 0 ||
         id_set_reserve(&engine->waiting_drains, n_rows) != 0 ||
         timers_reserve(&engine->row_timers, n_rows) != 0 ||
+        grow((void **)&engine->candidates, sizeof *engine->candidates, before, n_rows) != 0 ||
         drains_reserve(&engine->drains, n_rows) != 0 ||
         grow((void **)&engine->members, sizeof *engine->members, before, n_rows) != 0 ||
         grow((void **)&engine->classes, sizeof *engine->classes, before, n_rows) != 0 ||
@@ -78,6 +79,7 @@ static int reserve_scopes(struct engine *engine, uint32_t n_scopes)
     }
     n_scopes = round_up(n_scopes);
     if (id_set_reserve(&engine->dirty_scopes, n_scopes) != 0 ||
+        timers_reserve(&engine->guard_timers, n_scopes) != 0 ||
         grow((void **)&engine->scopes, sizeof *engine->scopes, before, n_scopes) != 0) {
         return ERR_NOMEM;
     }

@@ -62,6 +62,10 @@ static void say_held(struct backend_view *view)
     if ((view->held_causes & HELD_CHECK_CHANGED) != 0) {
         append(view->sentence, sizeof view->sentence, "; held: check changed, no new verdict yet");
     }
+    if ((view->marks & MARK_PENDING) != 0) {
+        append(view->sentence, sizeof view->sentence,
+               "; pending: the votes take it out when the group's velocity limit lets it");
+    }
     if ((view->held_causes & HELD_BY_HOLD) != 0) {
         append(view->sentence, sizeof view->sentence,
                "; held: hold is on, so the votes take nothing out");
@@ -193,6 +197,12 @@ static void find_next(const struct backend_view *view, const struct tally *tally
         next->is_possible = true;
         snprintf(next->sentence, sizeof next->sentence, "is %s",
                  health_state_word((enum health_state)to));
+        return;
+    }
+    if (to == HEALTH_UNHEALTHY && (view->marks & MARK_PENDING) != 0) {
+        next->is_possible = true;
+        snprintf(next->sentence, sizeof next->sentence,
+                 "goes unhealthy when its turn comes: the votes say so already");
         return;
     }
     if (to == HEALTH_UNHEALTHY && (view->held_causes & HELD_BY_HOLD) != 0) {

@@ -6,6 +6,7 @@
 #include "agent/core/engine.h"
 #include "agent/core/engine_view.h"
 #include "agent/core/events.h"
+#include "agent/core/guard.h"
 #include "agent/core/health.h"
 #include "agent/core/id_set.h"
 #include "agent/core/observers.h"
@@ -59,6 +60,8 @@ struct engine_backend {
     uint8_t held_causes;
     bool is_gray;
     bool is_unreachable;
+    bool is_pending;      /* the votes say down, and it is not its turn yet */
+    bool is_admitted;     /* it is */
     bool was_judged;      /* taken from last-known-good */
     uint8_t reason;       /* of the deciding votes at the last change */
     uint16_t http_status; /* with it */
@@ -107,6 +110,9 @@ struct engine_scope {
     struct hold_origin held_by_group;
     struct hold_origin held_by_node;
     struct scope_guard guards[GUARD_KINDS]; /* by enum guard_kind */
+    struct guard_policy guard;
+    uint32_t n_members; /* enabled and not being removed */
+    struct velocity velocity;
 };
 
 /* What was given out for a row, whatever it belongs to. */
@@ -152,6 +158,7 @@ struct engine {
     struct engine_scope *scopes;
     uint32_t free_scope;                /* first free place, linked by first_row; NO_SCOPE */
     uint32_t n_slots, n_rows, n_scopes; /* room in the arrays */
+    struct guard_candidate *candidates; /* scratch, n_rows */
     struct class_member *members;       /* scratch, n_rows */
     uint8_t *classes;                   /* scratch, n_rows */
     struct addr sources[2];             /* own probe sources, IPv4 and IPv6 */
@@ -161,6 +168,7 @@ struct engine {
     struct id_set freed_rows;     /* to be told as removed */
     struct id_set waiting_drains; /* rows that wait for a place in drains */
     struct timers opinion_timers; /* by slot: own opinion turns `none` */
+    struct timers guard_timers;   /* by scope: pending ejections are looked at */
     struct timers row_timers;     /* by row: window of `initial`; of a scope: end of warming */
     struct drains drains;
 
@@ -248,6 +256,10 @@ uint8_t engine_n_fresh(const struct engine *engine, uint64_t now_ns);
 /* engine_guard.c */
 /* What the guards make of an answer of the rule for a row whose state is still the one before. */
 void engine_guard_answer(struct engine *engine, uint32_t row, struct verdict_answer *answer);
+void engine_follow_guard_policy(struct engine *engine, uint32_t scope,
+                                const struct catalog_group *group);
+/* The time of the scope's pending ejections has come. */
+void engine_admit_pending(struct engine *engine, uint32_t scope);
 void engine_override_hold(struct engine *engine, const struct hold_override *override);
 void engine_follow_cluster_hold(struct engine *engine);
 void engine_follow_group_hold(struct engine *engine, struct engine_scope *scope,

@@ -316,6 +316,8 @@ static bool counts_for(const struct engine_backend *backend, enum guard_kind gua
     switch (guard) {
     case GUARD_HOLD:
         return (backend->held_causes & HELD_BY_HOLD) != 0;
+    case GUARD_VELOCITY:
+        return backend->is_pending;
     case GUARD_NONE:
         break;
     }
@@ -343,6 +345,12 @@ static void say_guard(const struct engine *engine, const struct engine_scope *sc
     switch ((enum guard_kind)view->guard) {
     case GUARD_HOLD:
         say_hold(engine, scope, view);
+        break;
+    case GUARD_VELOCITY:
+        snprintf(view->sentence, sizeof view->sentence,
+                 "velocity limit (%u in %u s): %u pending, in service against the votes",
+                 guard_velocity_limit(scope->n_members, scope->guard.velocity_percent),
+                 scope->guard.velocity_window_ms / 1000, view->n_backends);
         break;
     case GUARD_NONE:
         break;

@@ -222,6 +222,8 @@ struct peer_view {
     X(doubt_failures_dropped, "runs of failures dropped as they were seen while in doubt")    \
     X(holds_entered, "holds that were switched on, of everything or of one group")            \
     X(holds_left, "holds that were switched off")                                             \
+    X(velocity_entered, "times a group had more ejections pending than its limit")            \
+    X(velocity_left, "times the last of them was through or taken back")                      \
     X(vectors_sent, "whole vote vectors published")
 
 struct engine_counters {

@@ -100,7 +100,8 @@ struct server_group {
     struct health_check check;
     struct verdict_rule rule;
     struct drain_policy drain;
-    uint32_t idle_timeout_ms;   /* 1000..6000000 */
+    uint32_t idle_timeout_ms; /* 1000..6000000 */
+    struct guard_policy guard;
     uint8_t hold;               /* enum hold_switch */
     struct hold_origin held_by; /* of the switch as it is; the catalog's, no document has it */
     struct label labels[LIMIT_LABELS];

@@ -33,8 +33,21 @@ struct hold_origin {
     int64_t wall_ms;                  /* 0 = never */
 };
 
+#define GUARD_WINDOW_MS_MIN 1000
+#define GUARD_WINDOW_MS_MAX 3600000
+
+/* R-EJ-1: at most `velocity_percent` of a group's members, and at least one, leave in any window;
+ * what is more is pending. */
+struct guard_policy {
+    uint8_t velocity_percent;    /* 0..100; 0 = no limit */
+    uint32_t velocity_window_ms; /* GUARD_WINDOW_MS_MIN..MAX */
+    uint16_t exempt_below;       /* 0..1000: groups of fewer members have no limit */
+};
+
 /* X(name, number, word) of each guard; the numbers are in events and the API. */
-#define GUARDS(X) X(GUARD_HOLD, 1, "hold")
+#define GUARDS(X)            \
+    X(GUARD_HOLD, 1, "hold") \
+    X(GUARD_VELOCITY, 2, "velocity")
 
 enum guard_kind {
     GUARD_NONE = 0,
@@ -42,7 +55,7 @@ enum guard_kind {
     GUARDS(GUARD_ENUM)
 #undef GUARD_ENUM
 };
-#define GUARD_KINDS 2 /* one more than the highest number */
+#define GUARD_KINDS 3 /* one more than the highest number */
 const char *guard_word(unsigned kind);
 
 #endif

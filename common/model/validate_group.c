@@ -286,6 +286,23 @@ static int check_place(const struct object *object, const struct server_group *g
     return rc;
 }
 
+static int check_guard(const struct object *object, const struct guard_policy *guard,
+                       struct errmsg *err)
+{
+    static const struct range window = {GUARD_WINDOW_MS_MIN, GUARD_WINDOW_MS_MAX, "1s..3600s",
+                                        "ms"};
+    static const struct range members = {0, LIMIT_BACKENDS_PER_GROUP, "0..1000", ""};
+    int rc =
+        validate_range(object, "guard.velocityPercent", guard->velocity_percent, &percent, err);
+
+    if (rc == 0) {
+        rc =
+            validate_range(object, "guard.velocityWindow", guard->velocity_window_ms, &window, err);
+    }
+    return rc == 0 ? validate_range(object, "guard.exemptBelow", guard->exempt_below, &members, err)
+                   : rc;
+}
+
 static int check_forwarding(const struct object *object, const struct server_group *group,
                             struct errmsg *err)
 {
@@ -316,6 +333,9 @@ static int check_forwarding(const struct object *object, const struct server_gro
     if (rc == 0) {
         rc = validate_range(object, "idleTimeout", group->idle_timeout_ms, &validate_idle_timeout,
                             err);
+    }
+    if (rc == 0) {
+        rc = check_guard(object, &group->guard, err);
     }
     return rc == 0 ? validate_hold(object, group->hold, err) : rc;
 }

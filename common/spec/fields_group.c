@@ -187,6 +187,31 @@ static const struct spec_field drain_fields[] = {
 static const struct spec_table drain_table = {"drain", drain_fields, COUNT(drain_fields),
                                               "What happens to flows of a backend that leaves."};
 
+static const struct spec_field guard_fields[] = {
+    {.name = "velocityPercent",
+     .type = SPEC_TYPE_UINT,
+     AT(guard_policy, velocity_percent),
+     .max = 100,
+     .help =
+         "At most this share of the group, rounded down, and at least one backend, may leave by "
+         "the votes in any velocityWindow; more of them are pending and stay in service. The "
+         "limit makes an ejection wait for up to one vote interval, so that all nodes choose "
+         "the same. 0 = no limit."},
+    {.name = "velocityWindow",
+     .type = SPEC_TYPE_DURATION,
+     AT(guard_policy, velocity_window_ms),
+     .min = GUARD_WINDOW_MS_MIN,
+     .max = GUARD_WINDOW_MS_MAX,
+     .help = "The time that velocityPercent is for; it slides."},
+    {.name = "exemptBelow",
+     .type = SPEC_TYPE_UINT,
+     AT(guard_policy, exempt_below),
+     .max = LIMIT_BACKENDS_PER_GROUP,
+     .help = "Groups of fewer enabled backends have no such limit."},
+};
+static const struct spec_table guard_table = {"guard", guard_fields, COUNT(guard_fields),
+                                              "Limits on how fast backends are taken out."};
+
 static const struct spec_field backend_fields[] = {
     {.name = "at",
      .type = SPEC_TYPE_ENDPOINT,
@@ -323,8 +348,10 @@ static const struct spec_field group_fields[] = {
      .help = "Fail-open begins when fewer than this share of the backends is healthy; 0 = when "
              "none is."},
     {.name = "guard",
-     .flags = SPEC_LATER,
-     .help = "Limits on how fast and how often backends are taken out."},
+     .type = SPEC_TYPE_OBJECT,
+     AT(server_group, guard),
+     .fields = &guard_table,
+     .help = "Limits on how fast backends are taken out."},
     {.name = "hold",
      .type = SPEC_TYPE_WORD,
      .flags = SPEC_OMIT_ZERO | SPEC_ZERO_KEEPS,

@@ -173,6 +173,20 @@ static void add_backends(struct wire_arena *arena, const struct server_group *gr
     }
 }
 
+static Jury__V1__GuardPolicy *guard_new(struct wire_arena *arena, const struct guard_policy *guard)
+{
+    Jury__V1__GuardPolicy *message = WIRE_NEW(arena, Jury__V1__GuardPolicy, jury__v1__guard_policy);
+
+    if (message != NULL) {
+        message->velocity_choice_case = JURY__V1__GUARD_POLICY__VELOCITY_CHOICE_VELOCITY_PERCENT;
+        message->velocity_percent = guard->velocity_percent;
+        message->velocity_window = wire_duration_new(arena, guard->velocity_window_ms * NS_PER_MS);
+        message->exempt_choice_case = JURY__V1__GUARD_POLICY__EXEMPT_CHOICE_EXEMPT_BELOW;
+        message->exempt_below = guard->exempt_below;
+    }
+    return message;
+}
+
 Jury__V1__ServerGroup *wire_group_new(struct wire_arena *arena, const struct server_group *group)
 {
     Jury__V1__ServerGroup *message = WIRE_NEW(arena, Jury__V1__ServerGroup, jury__v1__server_group);
@@ -195,6 +209,7 @@ Jury__V1__ServerGroup *wire_group_new(struct wire_arena *arena, const struct ser
     message->fail_open_percent = group->fail_open_percent;
     message->failover = (Jury__V1__Failover)group->failover;
     message->hold = (Jury__V1__HoldSwitch)group->hold;
+    message->guard = guard_new(arena, &group->guard);
     message->drain = drain_new(arena, &group->drain);
     message->idle_timeout = wire_duration_new(arena, group->idle_timeout_ms * NS_PER_MS);
     add_labels(arena, group, message);

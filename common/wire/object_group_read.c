@@ -383,6 +383,28 @@ static int read_drain(const Jury__V1__Drain *message, struct drain_policy *drain
     return read_duration("drain.timeout", message->timeout, &drain->timeout_ms, err);
 }
 
+static int read_guard(const Jury__V1__GuardPolicy *message, struct guard_policy *guard,
+                      struct errmsg *err)
+{
+    int rc = 0;
+
+    if (message->velocity_choice_case == JURY__V1__GUARD_POLICY__VELOCITY_CHOICE_VELOCITY_PERCENT) {
+        rc = read_u8("guard.velocity_percent", message->velocity_percent, 0, 100,
+                     &guard->velocity_percent, err);
+    }
+    if (rc == 0 &&
+        message->exempt_choice_case == JURY__V1__GUARD_POLICY__EXEMPT_CHOICE_EXEMPT_BELOW) {
+        if (message->exempt_below > LIMIT_BACKENDS_PER_GROUP) {
+            return errmsg_set(err, ERR_INVALID, "guard.exempt_below must be 0..%d, got %u",
+                              LIMIT_BACKENDS_PER_GROUP, message->exempt_below);
+        }
+        guard->exempt_below = (uint16_t)message->exempt_below;
+    }
+    return rc == 0 ? read_duration("guard.velocity_window", message->velocity_window,
+                                   &guard->velocity_window_ms, err)
+                   : rc;
+}
+
 static int read_parts(const Jury__V1__ServerGroup *message, struct server_group *group,
                       struct errmsg *err)
 {
@@ -396,6 +418,9 @@ static int read_parts(const Jury__V1__ServerGroup *message, struct server_group 
     }
     if (rc == 0 && message->drain != NULL) {
         rc = read_drain(message->drain, &group->drain, err);
+    }
+    if (rc == 0 && message->guard != NULL) {
+        rc = read_guard(message->guard, &group->guard, err);
     }
     if (rc == 0) {
         rc = read_duration("idle_timeout", message->idle_timeout, &group->idle_timeout_ms, err);

@@ -174,6 +174,9 @@ void random_group(struct prng *prng, uint32_t n_backends_max, struct server_grou
     ret_group->drain.is_on = prng_below(prng, 2) == 0;
     ret_group->drain.timeout_ms = (uint32_t)prng_below(prng, 3600001);
     ret_group->idle_timeout_ms = between(prng, 1000, 6000000);
+    ret_group->guard.velocity_percent = (uint8_t)prng_below(prng, 101);
+    ret_group->guard.velocity_window_ms = between(prng, 1000, 3600000);
+    ret_group->guard.exempt_below = (uint16_t)prng_below(prng, 1001);
     ret_group->hold = (uint8_t)between(prng, HOLD_OFF, HOLD_ON);
     ret_group->n_labels = (uint32_t)prng_below(prng, LIMIT_LABELS + 1);
     for (uint32_t i = 0; i < ret_group->n_labels; i++) {

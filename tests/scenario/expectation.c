@@ -23,8 +23,8 @@ static const struct word_value group_states[] = {
     {NULL, 0},
 };
 static const struct word_value marks[] = {
-    {"held", MARK_HELD},       {"gray", MARK_GRAY}, {"suspect", MARK_SUSPECT},
-    {"warming", MARK_WARMING}, {NULL, 0},
+    {"held", MARK_HELD},       {"gray", MARK_GRAY},       {"suspect", MARK_SUSPECT},
+    {"warming", MARK_WARMING}, {"pending", MARK_PENDING}, {NULL, 0},
 };
 static const struct word_value held_words[] = {
     {"held-few-votes", HELD_FEW_VOTES},

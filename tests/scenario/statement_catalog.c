@@ -139,6 +139,12 @@ static void set_field(struct scenario *scenario, struct server_group *spec, cons
         spec->all_bad = (uint8_t)names_value(&names_all_bad, value);
     } else if (strcmp(key, "fail-open-threshold") == 0) {
         spec->fail_open_percent = (uint8_t)script_number(scenario, value, 100);
+    } else if (strcmp(key, "velocity") == 0) {
+        spec->guard.velocity_percent = (uint8_t)script_number(scenario, value, 100);
+    } else if (strcmp(key, "velocity-window") == 0) {
+        spec->guard.velocity_window_ms = milliseconds(scenario, value);
+    } else if (strcmp(key, "exempt-below") == 0) {
+        spec->guard.exempt_below = (uint16_t)script_number(scenario, value, 1000);
     } else if (strcmp(key, "checks") == 0) {
         spec->check.is_enabled = strcmp(value, "on") == 0;
     } else if (strcmp(key, "check") == 0) {

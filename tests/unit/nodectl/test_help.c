@@ -113,7 +113,7 @@ static void explanations_are_as_reviewed(void **state)
         {"explain group.check", "explain_group_check"},
         {"explain group.check.http.expect", "explain_expect"},
         {"explain group.backends", "explain_backends"},
-        {"explain group.guard", "explain_later"},
+        {"explain group.existingFlows", "explain_later"},
         {"explain group.metadata.name", "explain_metadata_name"},
         {"explain listener", "explain_listener"},
         {"explain clustersettings", "explain_settings"},

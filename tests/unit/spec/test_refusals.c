@@ -148,8 +148,8 @@ static void unknown_and_later_fields_are_refused(void **state)
         {GROUP("  backends: [{at: \"10.0.0.1:80\", wieght: 5}]\n"), 6, 34, ERR_INVALID,
          "server group \"web\": unknown field \"backend 10.0.0.1:80: wieght\"; did you mean "
          "\"weight\"?"},
-        {GROUP("  guard: {velocity: 2}\n"), 6, 3, ERR_UNAVAILABLE_YET,
-         "server group \"web\": guard is not available yet"},
+        {GROUP("  guard: {velocityPercent: 101}\n"), 6, 28, ERR_INVALID,
+         "server group \"web\": guard.velocityPercent must be 0..100, got \"101\""},
         {GROUP("  vpc: main\n"), 6, 3, ERR_UNAVAILABLE_YET,
          "server group \"web\": vpc is not available yet"},
         {GROUP("  existingFlows: keep\n"), 6, 3, ERR_UNAVAILABLE_YET,

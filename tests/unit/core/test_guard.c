@@ -1,0 +1,90 @@
+/* The velocity limit and the order of admission, as values. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "agent/core/guard.h"
+#include "common/base/units.h"
+
+#define WINDOW_NS (30 * NS_PER_SECOND)
+
+static void the_limit_is_rounded_down_and_at_least_one(void **unused)
+{
+    static const struct {
+        uint32_t n_members;
+        uint8_t percent;
+        uint32_t limit;
+    } rows[] = {{1, 10, 1},    {9, 10, 1},  {10, 10, 1}, {19, 10, 1},   {20, 10, 2},
+                {100, 10, 10}, {3, 100, 3}, {0, 10, 1},  {1000, 1, 10}, {3, 50, 1}};
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_int_equal(guard_velocity_limit(rows[i].n_members, rows[i].percent), rows[i].limit);
+    }
+}
+
+static void more_fail_votes_go_first_then_the_lower_id(void **unused)
+{
+    struct guard_candidate candidates[] = {{.row = 1, .n_fail = 2, .backend_id = 4},
+                                           {.row = 2, .n_fail = 3, .backend_id = 9},
+                                           {.row = 3, .n_fail = 2, .backend_id = 1},
+                                           {.row = 4, .n_fail = 3, .backend_id = 7}};
+    static const uint32_t order[] = {4, 2, 3, 1};
+
+    (void)unused;
+    guard_sort(candidates, 4);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(candidates[i].row, order[i]);
+    }
+}
+
+static void the_window_slides(void **unused)
+{
+    struct velocity velocity = {0};
+    uint64_t t0 = 100 * NS_PER_SECOND;
+
+    (void)unused;
+    assert_int_equal(velocity_next_ns(&velocity, WINDOW_NS), 0);
+    velocity_note(&velocity, t0);
+    velocity_note(&velocity, t0);
+    velocity_note(&velocity, t0 + NS_PER_SECOND);
+    assert_int_equal(velocity_used(&velocity, t0 + WINDOW_NS - 1, WINDOW_NS), 3);
+    assert_int_equal(velocity_next_ns(&velocity, WINDOW_NS), t0 + WINDOW_NS);
+    assert_int_equal(velocity_used(&velocity, t0 + WINDOW_NS, WINDOW_NS), 1);
+    assert_int_equal(velocity_used(&velocity, t0 + NS_PER_SECOND + WINDOW_NS, WINDOW_NS), 0);
+}
+
+/* What does not fit is counted for too long, never too short. */
+static void more_moments_than_there_is_room_never_let_more_through(void **unused)
+{
+    struct velocity velocity = {0};
+
+    (void)unused;
+    for (uint64_t i = 1; i <= 40; i++) {
+        uint64_t now_ns = i * NS_PER_SECOND / 10;
+
+        velocity_note(&velocity, now_ns);
+        assert_int_equal(velocity_used(&velocity, now_ns, WINDOW_NS), i);
+    }
+    for (uint64_t i = 1; i <= 40; i++) {
+        uint64_t now_ns = i * NS_PER_SECOND / 10 + WINDOW_NS;
+
+        assert_true(velocity_used(&velocity, now_ns, WINDOW_NS) >= 40 - i);
+    }
+    assert_int_equal(velocity_used(&velocity, 4 * NS_PER_SECOND + WINDOW_NS, WINDOW_NS), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_limit_is_rounded_down_and_at_least_one),
+        cmocka_unit_test(more_fail_votes_go_first_then_the_lower_id),
+        cmocka_unit_test(the_window_slides),
+        cmocka_unit_test(more_moments_than_there_is_room_never_let_more_through),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
