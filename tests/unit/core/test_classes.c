@@ -212,9 +212,43 @@ static void ranks_and_words_are_those_of_the_table(void **state)
     assert_int_equal(classes_scope_class(&warming), ROW_SCOPE_WARMING);
 }
 
+/* R-EJ-2: fail-open below the threshold, compared without rounding: 100 h < threshold x (m - i), so
+ * the least that avoids it is the threshold's share rounded up, and at least one. */
+static void the_threshold_is_rounded_up_in_groups_of_1_to_10(void **state)
+{
+    static const struct {
+        uint8_t percent;
+        uint32_t least[10]; /* healthy ones that a group of 1, 2, ... needs */
+    } rows[] = {{0, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}},   {10, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}},
+                {34, {1, 1, 2, 2, 2, 3, 3, 3, 4, 4}},  {50, {1, 1, 2, 2, 3, 3, 4, 4, 5, 5}},
+                {51, {1, 2, 2, 3, 3, 4, 4, 5, 5, 6}},  {99, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
+                {100, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        for (uint32_t m = 1; m <= 10; m++) {
+            for (uint32_t h = 0; h <= m; h++) {
+                struct class_member members[10] = {{0}};
+                struct class_policy policy = {.all_bad = ALL_BAD_FAIL_OPEN,
+                                              .fail_open_percent = rows[i].percent};
+                struct class_result result;
+                uint8_t classes[10];
+
+                for (uint32_t j = 0; j < m; j++) {
+                    members[j].is_eligible = true;
+                    members[j].health_state = j < h ? HEALTH_HEALTHY : HEALTH_UNHEALTHY;
+                }
+                classes_decide(&policy, members, m, classes, &result);
+                assert_int_equal(result.group_state == GROUP_FAIL_OPEN, h < rows[i].least[m - 1]);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_threshold_is_rounded_up_in_groups_of_1_to_10),
         cmocka_unit_test(new_flows_take_the_first_class_that_is_not_empty),
         cmocka_unit_test(existing_flows_follow_the_cause),
         cmocka_unit_test(ranks_and_words_are_those_of_the_table),
