@@ -48,11 +48,10 @@ struct catalog *catalog_state_catalog(struct catalog_state *state)
 
 enum apply_outcome apply_outcome(const struct apply_answer *answer, uint32_t change_index)
 {
-    unsigned bits = change_index < LIMIT_CHANGES_PER_COMMAND
-                        ? answer->outcomes[change_index / 4] >> (change_index % 4 * 2) & 3
-                        : OUTCOME_NONE;
-
-    return (enum apply_outcome)bits;
+    if (change_index >= LIMIT_CHANGES_PER_COMMAND) {
+        return OUTCOME_NONE;
+    }
+    return (enum apply_outcome)(answer->outcomes[change_index / 4] >> (change_index % 4 * 2) & 3);
 }
 
 static bool is_known(const struct catalog_state *state, const struct command *command,
