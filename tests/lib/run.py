@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 
@@ -34,15 +35,16 @@ class Tally:
 
 
 def run(command, log=None, env=None):
-    """Exit status and combined output (also kept in the file `log`)."""
+    """Exit status and combined output (with `log` it grows in that file, so that it can be watched)."""
     environment = dict(os.environ, **(env or {}))
-    done = subprocess.run(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          errors="replace", check=False)
     if log:
-        with open(log, "w", encoding="utf-8") as file:
-            file.write(done.stdout)
-    return done.returncode, done.stdout
+        os.makedirs(os.path.dirname(log), exist_ok=True)
+    with open(log, "w+", encoding="utf-8", errors="replace") if log else \
+            tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as file:
+        done = subprocess.run(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
+                              stdout=file, stderr=subprocess.STDOUT, check=False)
+        file.seek(0)
+        return done.returncode, file.read()
 
 
 def tail(text, lines=60):
@@ -224,7 +226,8 @@ def campaign(name, seed, count):
             return tally
         command = command.format(seed=seed, count=count)
         print(f"campaign {name}: {command}  (seed {seed}, count {count})", flush=True)
-        status, output = run(command.split())
+        log = os.path.join(ROOT, f"build/logs/{name}.log")
+        status, output = run(command.split(), log=log)
         print(tail(output, 40))
         tally.add(f"campaign {name}", status == 0)
         lines = [line for line in output.strip().split("\n") if line]
