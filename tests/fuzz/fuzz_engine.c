@@ -108,6 +108,7 @@ struct payload {
     struct hello hello;
     struct probe_result result;
     struct sentinel_result sentinel;
+    struct hold_override hold;
     struct data_plane_row row;
     struct data_plane_status status;
     struct kept_verdict verdict;
@@ -156,6 +157,12 @@ static void read_local(struct bytes_reader *reader, uint64_t now_ns, struct payl
                                                 .reason = bytes_read_u8(reader),
                                                 .end_ns = now_ns - bytes_read_u8(reader)};
         event->u.sentinel = &to->sentinel;
+        break;
+    case ENGINE_HOLD:
+        to->hold = (struct hold_override){.group = bytes_read_u8(reader) % 2 == 0 ? "" : "web",
+                                          .is_on = bytes_read_u8(reader) & 1,
+                                          .actor = "somebody"};
+        event->u.hold = &to->hold;
         break;
     case ENGINE_TICK:
     case ENGINE_HELLO:
@@ -245,7 +252,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bytes_reader_init(&reader, data, size);
     for (unsigned n = 0; n < EVENTS_MAX && reader.left > 0; n++) {
         struct payload payload;
-        struct engine_event event = {.kind = (uint8_t)(1 + bytes_read_u8(&reader) % 12)};
+        struct engine_event event = {.kind = (uint8_t)(1 + bytes_read_u8(&reader) % ENGINE_HOLD)};
 
         memset(&payload, 0, sizeof payload);
         now_ns += bytes_read_u16(&reader) * UINT64_C(1000000);

@@ -225,6 +225,7 @@ void world_deliver(struct world *world, struct world_node *node, struct world_me
     case ENGINE_DATA_PLANE:
     case ENGINE_LOOP_LATE:
     case ENGINE_SENTINEL:
+    case ENGINE_HOLD:
         abort(); /* no message */
     }
     world_step(world, node, &event);
