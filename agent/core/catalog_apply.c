@@ -61,15 +61,21 @@ static bool is_known(const struct catalog_state *state, const struct command *co
            answers_find(&state->answers, &command->request_id, ret_answer);
 }
 
-static void plan_init(struct plan *plan, struct catalog_state *state, const struct command *command,
-                      struct apply_answer *answer)
+/* False: the command was answered before, and the answer is filled in; there is no plan to close.
+ */
+static bool plan_begin(struct plan *plan, struct catalog_state *state,
+                       const struct command *command, struct apply_answer *answer)
 {
+    if (is_known(state, command, answer)) {
+        return false;
+    }
     *answer = (struct apply_answer){.revision = state->catalog->revision};
     *plan = (struct plan){.state = state,
                           .base = state->catalog,
                           .command = command,
                           .answer = answer,
                           .revision = state->catalog->revision + 1};
+    return true;
 }
 
 void catalog_check(struct catalog_state *state, const struct command *command,
@@ -77,10 +83,9 @@ void catalog_check(struct catalog_state *state, const struct command *command,
 {
     struct plan plan;
 
-    if (is_known(state, command, ret_answer)) {
+    if (!plan_begin(&plan, state, command, ret_answer)) {
         return;
     }
-    plan_init(&plan, state, command, ret_answer);
     if (plan_make(&plan) == 0) {
         ret_answer->revision = plan.is_effective ? plan.revision : plan.base->revision;
     }
@@ -92,10 +97,9 @@ void catalog_apply(struct catalog_state *state, const struct command *command,
 {
     struct plan plan;
 
-    if (is_known(state, command, ret_answer)) {
+    if (!plan_begin(&plan, state, command, ret_answer)) {
         return;
     }
-    plan_init(&plan, state, command, ret_answer);
     if (plan_make(&plan) == 0 && (plan.is_effective || plant_is("catalog-empty-revision"))) {
         ret_answer->revision = plan.revision;
         plan_commit(&plan, state);

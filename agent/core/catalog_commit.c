@@ -148,7 +148,7 @@ static struct part *make_group(struct group_draft *draft)
     return &part->head;
 }
 
-static uint32_t count_live(const struct catalog_group *group)
+uint32_t group_n_live(const struct catalog_group *group)
 {
     uint32_t n = 0;
 
@@ -163,13 +163,13 @@ static void count_group(struct catalog *next, const struct group_draft *draft,
 {
     if (draft->before != NULL) {
         next->n_live_groups -= !draft->before->group.is_deleted;
-        next->n_live_backends -= count_live(&draft->before->group);
+        next->n_live_backends -= group_n_live(&draft->before->group);
     }
     if (after != NULL) {
         const struct catalog_group *group = &((const struct group_part *)after)->group;
 
         next->n_live_groups += !group->is_deleted;
-        next->n_live_backends += count_live(group);
+        next->n_live_backends += group_n_live(group);
     }
 }
 

@@ -46,6 +46,18 @@ void plan_note(struct plan *plan, bool was_there, bool is_changed)
     plan->is_effective |= outcome != OUTCOME_UNCHANGED;
 }
 
+bool plan_same_bytes(struct bytes_writer *a, struct bytes_writer *b)
+{
+    if (a->failed || b->failed) {
+        abort(); /* no memory */
+    }
+    bool is_same = a->n_bytes == b->n_bytes && memcmp(a->data, b->data, a->n_bytes) == 0;
+
+    bytes_writer_close(a);
+    bytes_writer_close(b);
+    return is_same;
+}
+
 int plan_name_once(struct plan *plan, enum part_kind kind, const char *name,
                    const struct endpoint *at)
 {

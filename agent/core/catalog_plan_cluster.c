@@ -159,14 +159,7 @@ static bool same_node(const struct member_node *a, const struct member_node *b)
     bytes_writer_init(&writer_b, LIMIT_CHUNK_BYTES);
     codec_write_node(&writer_a, a);
     codec_write_node(&writer_b, b);
-    if (writer_a.failed || writer_b.failed) {
-        abort(); /* no memory */
-    }
-    bool is_same = writer_a.n_bytes == writer_b.n_bytes &&
-                   memcmp(writer_a.data, writer_b.data, writer_a.n_bytes) == 0;
-    bytes_writer_close(&writer_a);
-    bytes_writer_close(&writer_b);
-    return is_same;
+    return plan_same_bytes(&writer_a, &writer_b);
 }
 
 static int put_node(struct plan *plan, const struct member_node *spec)

@@ -105,6 +105,28 @@ static int check_whole(struct plan *plan, struct group_draft *draft, const struc
                                was_there(draft) ? draft->before->group.changed_revision : 0);
 }
 
+/* The draft of a group of which a part is named: a backend, or its hold switch. */
+static int open_part(struct plan *plan, const char *name, struct group_draft **ret_draft)
+{
+    struct errmsg message;
+    int rc = validate_name("server group", name, &message);
+
+    if (rc != 0) {
+        return plan_refuse(plan, rc, "%s", message.text);
+    }
+    struct group_draft *draft = open_group(plan, name);
+    if (draft->is_whole) {
+        return plan_refuse(plan, ERR_INVALID, "server group \"%s\" is named twice in one command",
+                           name);
+    }
+    draft->is_partial = true;
+    if (!was_there(draft)) {
+        return plan_refuse(plan, ERR_NOTFOUND, "server group \"%s\" does not exist", name);
+    }
+    *ret_draft = draft;
+    return 0;
+}
+
 /* --- backends --- */
 
 static void touch(struct plan *plan, struct group_draft *draft, struct catalog_backend *backend)
@@ -232,14 +254,7 @@ static bool same_group_spec(const struct server_group *a, const struct server_gr
     bytes_writer_init(&writer_b, LIMIT_CHUNK_BYTES);
     codec_write_group(&writer_a, a);
     codec_write_group(&writer_b, b);
-    if (writer_a.failed || writer_b.failed) {
-        abort(); /* no memory */
-    }
-    bool is_same = writer_a.n_bytes == writer_b.n_bytes &&
-                   memcmp(writer_a.data, writer_b.data, writer_a.n_bytes) == 0;
-    bytes_writer_close(&writer_a);
-    bytes_writer_close(&writer_b);
-    return is_same;
+    return plan_same_bytes(&writer_a, &writer_b);
 }
 
 int plan_put_group(struct plan *plan, const struct change *change)
@@ -281,20 +296,11 @@ int plan_hold_group(struct plan *plan, const struct change *change)
 {
     const struct hold_update *update = change->u.hold;
     char what[LIMIT_NAME_BYTES + 32];
-    struct errmsg message;
-    int rc = validate_name("server group", update->group, &message);
+    struct group_draft *draft = NULL;
+    int rc = open_part(plan, update->group, &draft);
 
     if (rc != 0) {
-        return plan_refuse(plan, rc, "%s", message.text);
-    }
-    struct group_draft *draft = open_group(plan, update->group);
-    if (draft->is_whole) {
-        return plan_refuse(plan, ERR_INVALID, "server group \"%s\" is named twice in one command",
-                           update->group);
-    }
-    draft->is_partial = true;
-    if (!was_there(draft)) {
-        return plan_refuse(plan, ERR_NOTFOUND, "server group \"%s\" does not exist", update->group);
+        return rc;
     }
     snprintf(what, sizeof what, "server group \"%s\"", update->group);
     rc = plan_name_once(plan, PART_GROUP, update->group, NULL);
@@ -412,21 +418,12 @@ int plan_set_backend(struct plan *plan, const struct change *change)
     const struct backend_update *update = change->u.backend;
     char at[ENDPOINT_TEXT_BYTES];
     char what[LIMIT_NAME_BYTES + ENDPOINT_TEXT_BYTES + 32];
+    struct group_draft *draft = NULL;
     struct errmsg message;
-    int rc = validate_name("server group", update->group, &message);
+    int rc = open_part(plan, update->group, &draft);
 
     if (rc != 0) {
-        return plan_refuse(plan, rc, "%s", message.text);
-    }
-    struct group_draft *draft = open_group(plan, update->group);
-
-    if (draft->is_whole) {
-        return plan_refuse(plan, ERR_INVALID, "server group \"%s\" is named twice in one command",
-                           update->group);
-    }
-    draft->is_partial = true;
-    if (!was_there(draft)) {
-        return plan_refuse(plan, ERR_NOTFOUND, "server group \"%s\" does not exist", update->group);
+        return rc;
     }
     snprintf(what, sizeof what, "backend %s of server group \"%s\"",
              endpoint_format(&update->at, at), update->group);

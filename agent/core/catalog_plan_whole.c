@@ -122,16 +122,6 @@ static int check_other_groups(struct plan *plan, uint32_t n_observers)
 
 /* --- limits --- */
 
-static uint32_t count_live(const struct catalog_group *group)
-{
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < group->n_backends; i++) {
-        n += group->backends[i].life != LIFE_REMOVING;
-    }
-    return n;
-}
-
 struct totals {
     int64_t n_groups;
     int64_t n_backends;
@@ -142,12 +132,12 @@ static void add_draft(struct totals *totals, const struct group_draft *draft)
 {
     if (draft->before != NULL) {
         totals->n_groups -= !draft->before->group.is_deleted;
-        totals->n_backends -= count_live(&draft->before->group);
+        totals->n_backends -= group_n_live(&draft->before->group);
         totals->n_rows -= 1 + (int64_t)draft->before->group.n_backends;
     }
     if (!draft->is_gone) {
         totals->n_groups += !draft->after.is_deleted;
-        totals->n_backends += count_live(&draft->after);
+        totals->n_backends += group_n_live(&draft->after);
         totals->n_rows += 1 + (int64_t)draft->after.n_backends;
     }
 }

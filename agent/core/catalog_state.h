@@ -32,7 +32,7 @@ struct group_draft {
     struct check_part *check;         /* a reference; NULL = checks off; set by plan_targets */
     uint32_t change_index;
     bool is_whole;   /* put or deleted; then nothing else may name it */
-    bool is_partial; /* one of its backends is named */
+    bool is_partial; /* one of its backends or its hold switch is named */
     bool is_touched; /* differs by a change that counts for expected_revision */
     bool is_purged;  /* lost backends whose removal was done */
     bool is_gone;    /* leaves the catalog with this command */
@@ -56,6 +56,8 @@ struct fresh_target {
     uint32_t backend_index;
     struct hash128 hash;
 };
+
+struct bytes_writer;
 
 struct plan {
     const struct catalog_state *state;
@@ -98,6 +100,9 @@ int plan_refuse(struct plan *plan, int err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Note what the current change does; each that is not refused says so once. */
 void plan_note(struct plan *plan, bool was_there, bool is_changed);
+/* Are two objects encoded alike? Closes both writers. No memory ends the process (catalog_alloc).
+ */
+bool plan_same_bytes(struct bytes_writer *a, struct bytes_writer *b);
 /* Note that the command names this object; the second time is refused. */
 int plan_name_once(struct plan *plan, enum part_kind kind, const char *name,
                    const struct endpoint *at);
@@ -106,8 +111,8 @@ int plan_name_once(struct plan *plan, enum part_kind kind, const char *name,
 int plan_check_expected(struct plan *plan, const struct change *change, const char *what,
                         uint64_t changed_revision);
 
-/* The switch of an object, and who set it, where the command wants another. HOLD_KEEP wants none.
- */
+/* Set an object's hold switch, and who set it, if the command wants another. wanted: enum
+ * hold_switch; HOLD_KEEP wants none. */
 void plan_set_hold(const struct plan *plan, uint8_t wanted, uint8_t *hold,
                    struct hold_origin *origin);
 
@@ -121,6 +126,8 @@ int plan_hold_group(struct plan *plan, const struct change *change);
  * changes are drafted and sorted. */
 const struct catalog_group *plan_group_after(const struct plan *plan, const char *name);
 void group_draft_free(struct group_draft *draft);
+/* Backends that are not being removed (catalog_commit.c). */
+uint32_t group_n_live(const struct catalog_group *group);
 
 int plan_put_listener(struct plan *plan, const struct change *change);
 int plan_delete_listener(struct plan *plan, const struct change *change);
