@@ -240,22 +240,24 @@ int handle_describe_group(const struct view *view, const ProtobufCMessage *reque
 
 struct backend_walk {
     const char *group; /* of which only; empty = all */
+    size_t page;       /* at most so many */
     char after_group[LIMIT_NAME_BYTES + 1];
     struct endpoint after;
     bool has_after;
 };
 
-static int walk_init(struct backend_walk *walk, const char *group, const char *token,
-                     struct errmsg *err)
+/* Checks the group, and goes on behind the token's place; empty = from the beginning. */
+static int walk_begin(const struct view *view, struct backend_walk *walk, const char *token,
+                      struct errmsg *err)
 {
-    char name[LIMIT_NAME_BYTES + 1];
+    const struct catalog_group *group;
     const char *blank = strchr(token, ' ');
+    int rc = walk->group[0] == '\0' ? 0 : find_group(view, walk->group, &group, err);
 
-    *walk = (struct backend_walk){.group = group};
-    if (token[0] == '\0') {
-        return 0;
+    if (rc != 0 || token[0] == '\0') {
+        return rc;
     }
-    walk->has_after = blank != NULL && (size_t)(blank - token) < sizeof name &&
+    walk->has_after = blank != NULL && (size_t)(blank - token) < sizeof walk->after_group &&
                       endpoint_parse(blank + 1, &walk->after, NULL) == 0;
     if (!walk->has_after) {
         return errmsg_set(err, ERR_INVALID, "page_token is not one that this node gave");
@@ -290,16 +292,15 @@ static char *walk_token(struct wire_arena *arena, const Jury__V1__BackendRef *la
     return wire_format(arena, "%s %s", last->group, endpoint_format(&at, text));
 }
 
-/* Each backend of the page is given to add, which returns false when the arena is used up.
- * *ret_is_cut: there are more. */
-static int walk_backends(const struct view *view, const struct backend_walk *walk, size_t page,
-                         bool (*add)(const struct view *view, const struct catalog_group *group,
-                                     const struct catalog_backend *backend, void *to),
-                         void *to, bool *ret_is_cut)
+/* Each backend of the page is given to add, which returns false when the arena is used up. Returns
+ * true when there are more. */
+static bool walk_backends(const struct view *view, const struct backend_walk *walk,
+                          bool (*add)(const struct view *view, const struct catalog_group *group,
+                                      const struct catalog_backend *backend, void *to),
+                          void *to)
 {
     size_t n = 0;
 
-    *ret_is_cut = false;
     for (size_t i = 0; i < catalog_n_groups(view->catalog); i++) {
         const struct catalog_group *group = catalog_group_at(view->catalog, i);
 
@@ -310,16 +311,15 @@ static int walk_backends(const struct view *view, const struct backend_walk *wal
             if (walk_skips(walk, group, &group->backends[j])) {
                 continue;
             }
-            if (n++ == page) {
-                *ret_is_cut = true;
-                return 0;
+            if (n++ == walk->page) {
+                return true;
             }
             if (!add(view, group, &group->backends[j], to)) {
-                return 0;
+                return false;
             }
         }
     }
-    return 0;
+    return false;
 }
 
 static bool add_status(const struct view *view, const struct catalog_group *group,
@@ -334,37 +334,23 @@ static bool add_status(const struct view *view, const struct catalog_group *grou
     return status != NULL;
 }
 
-static int check_group_filter(const struct view *view, const char *name, struct errmsg *err)
-{
-    const struct catalog_group *group;
-
-    return name[0] == '\0' ? 0 : find_group(view, name, &group, err);
-}
-
 int handle_list_backends(const struct view *view, const ProtobufCMessage *request,
                          ProtobufCMessage **ret_response, struct errmsg *err)
 {
     const Jury__V1__ListBackendsRequest *list = (const Jury__V1__ListBackendsRequest *)request;
     Jury__V1__ListBackendsResponse *response =
         WIRE_NEW(view->arena, Jury__V1__ListBackendsResponse, jury__v1__list_backends_response);
-    struct backend_walk walk;
-    size_t page = 0;
-    bool is_cut = false;
-    int rc = handle_page_size(list->page_size, &page, err);
+    struct backend_walk walk = {.group = list->group};
+    int rc = handle_page_size(list->page_size, &walk.page, err);
 
     if (rc == 0) {
-        rc = check_group_filter(view, list->group, err);
-    }
-    if (rc == 0) {
-        rc = walk_init(&walk, list->group, list->page_token, err);
+        rc = walk_begin(view, &walk, list->page_token, err);
     }
     if (rc != 0 || response == NULL) {
         return rc;
     }
-    response->backends = wire_alloc_array(view->arena, page, sizeof *response->backends);
-    if (response->backends != NULL) {
-        walk_backends(view, &walk, page, add_status, response, &is_cut);
-    }
+    response->backends = wire_alloc_array(view->arena, walk.page, sizeof *response->backends);
+    bool is_cut = response->backends != NULL && walk_backends(view, &walk, add_status, response);
     if (is_cut && !view->arena->failed) {
         const Jury__V1__BackendStatus *last = response->backends[response->n_backends - 1];
         Jury__V1__BackendRef ref = {
@@ -399,27 +385,20 @@ int handle_list_verdicts(const struct view *view, const ProtobufCMessage *reques
     const Jury__V1__ListVerdictsRequest *list = (const Jury__V1__ListVerdictsRequest *)request;
     Jury__V1__ListVerdictsResponse *response =
         WIRE_NEW(view->arena, Jury__V1__ListVerdictsResponse, jury__v1__list_verdicts_response);
-    struct backend_walk walk;
-    size_t page = 0;
-    bool is_cut = false;
-    int rc = handle_page_size(list->page_size, &page, err);
+    struct backend_walk walk = {.group = list->group};
+    int rc = handle_page_size(list->page_size, &walk.page, err);
 
     if (rc == 0 && view->catalog == NULL) {
         rc = errmsg_set(err, ERR_NOTREADY, "this node has no catalog yet");
     }
     if (rc == 0) {
-        rc = check_group_filter(view, list->group, err);
-    }
-    if (rc == 0) {
-        rc = walk_init(&walk, list->group, list->page_token, err);
+        rc = walk_begin(view, &walk, list->page_token, err);
     }
     if (rc != 0 || response == NULL) {
         return rc;
     }
-    response->verdicts = wire_alloc_array(view->arena, page, sizeof *response->verdicts);
-    if (response->verdicts != NULL) {
-        walk_backends(view, &walk, page, add_verdict, response, &is_cut);
-    }
+    response->verdicts = wire_alloc_array(view->arena, walk.page, sizeof *response->verdicts);
+    bool is_cut = response->verdicts != NULL && walk_backends(view, &walk, add_verdict, response);
     if (is_cut && !view->arena->failed) {
         response->next_page_token =
             walk_token(view->arena, response->verdicts[response->n_verdicts - 1]->backend);
