@@ -332,6 +332,8 @@ static int explain_topics(struct ctl *ctl)
           "  reason [WORD]    outcomes of probes\n"
           "  rules [WORD]     how votes become a verdict\n"
           "  flows            which backends get new flows\n"
+          "  guards           what limits how the votes take backends out of service\n"
+          "  self-doubt       when a node does not trust its own probes\n"
           "\nA field: nodectl explain group.check.http.expect\n"
           "A whole document to start from: nodectl explain group --example\n",
           ctl->out);
@@ -383,6 +385,12 @@ int cmd_explain(struct ctl *ctl)
     }
     if (strcmp(topic, "flows") == 0) {
         return explain_flows(ctl);
+    }
+    if (strcmp(topic, "guards") == 0 || strcmp(topic, "guard") == 0) {
+        return explain_guards(ctl);
+    }
+    if (strcmp(topic, "self-doubt") == 0) {
+        return explain_self_doubt(ctl);
     }
     return explain_path(ctl, topic);
 }

@@ -64,8 +64,10 @@ const struct ctl_command ctl_commands[] = {
      .flags = {FLAG_FILE}},
     {.section = "Documents",
      .name = "explain",
-     .arguments = "[PATH | profile NAME | reason [WORD] | rules [WORD]]",
+     .arguments = "[PATH | TOPIC [WORD]]",
      .summary = "fields of documents, defaults of profiles, reasons and rules",
+     .help = "PATH is a kind of document or a field of one. Topics: profile [NAME], reason [WORD], "
+             "rules [WORD], flows, guards, self-doubt. Without any it lists them.",
      .examples = "nodectl explain group\nnodectl explain group.check.http.expect\nnodectl explain "
                  "profile gwlb\nnodectl explain reason CONNECT_TIMEOUT\nnodectl explain group "
                  "--example",

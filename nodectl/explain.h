@@ -25,5 +25,7 @@ int explain_profile(struct ctl *ctl, const char *word);
 int explain_reason(struct ctl *ctl, const char *word);
 int explain_rules(struct ctl *ctl, const char *word);
 int explain_flows(struct ctl *ctl);
+int explain_guards(struct ctl *ctl);
+int explain_self_doubt(struct ctl *ctl);
 
 #endif

@@ -1,10 +1,12 @@
-/* What `explain` says besides fields: profiles, reasons and rules; and the defaults of fields. */
+/* What `explain` says besides fields: profiles, reasons, rules, flows, guards and self-doubt; and
+ * the defaults of fields. */
 #include "nodectl/explain.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "common/model/doubt.h"
 #include "common/model/profile.h"
 #include "common/model/reason.h"
 #include "common/spec/value.h"
@@ -237,5 +239,58 @@ int explain_flows(struct ctl *ctl)
         "get all flows alone. A backend that is added or comes back from maintenance after the\n"
         "group's first probe is no part of it and gets nothing before it passed.\n",
         ctl->out);
+    return 0;
+}
+
+int explain_guards(struct ctl *ctl)
+{
+    fputs("Guards limit what the votes take out of service. Each node works them out by\n"
+          "itself, from the votes that it holds. Recoveries always apply. A backend that a\n"
+          "guard keeps in service is used as healthy. The first line of `nodectl group\n"
+          "describe` says which guards are at work.\n"
+          "\n"
+          "  hold      A switch: while it is on, no backend goes out; those that would are\n"
+          "            marked `held`. `nodectl hold set [GROUP]` and the field hold are\n"
+          "            replicated; with --local it is the hold of the asked node alone and\n"
+          "            needs no leader. One that is on is enough.\n"
+          "  velocity  At most guard.velocityPercent of a group, rounded down, and at least\n"
+          "            one backend go out in any guard.velocityWindow. What is more is\n"
+          "            `pending` until its turn comes: more fail votes first, then the lower\n"
+          "            id. Groups of fewer backends than guard.exemptBelow have no limit. Off\n"
+          "            unless velocityPercent is written.\n"
+          "\n"
+          "See: nodectl explain group.guard, nodectl hold show, nodectl events --type guard\n",
+          ctl->out);
+    return 0;
+}
+
+int explain_self_doubt(struct ctl *ctl)
+{
+    /* What each cause adds to the score: agent/core/self_doubt.h. */
+    static const char *const points[] = {
+        [DOUBT_LOOP_LATE] = "1 to 4", [DOUBT_LOCAL_FAULTS] = "4",  [DOUBT_LOOPBACK] = "4",
+        [DOUBT_LOSSY] = "2 to 4",     [DOUBT_ISOLATED] = "2 or 4", [DOUBT_CONTRADICTED] = "2 or 4"};
+    static const struct render_column columns[] = {
+        {"CAUSE", false}, {"POINTS", false}, {"MEANING", false}};
+    struct render_table *rows = render_table_new(columns, 3);
+
+    fputs("A node adds up what speaks against its own probes, for each kind of probe. From 4\n"
+          "points on the kind is suspect: the node's votes by it count nowhere, not even\n"
+          "under local, until it has had 2 points or fewer for 5s. No probe is changed by that.\n"
+          "\n",
+          ctl->out);
+    for (unsigned cause = DOUBT_NONE + 1; cause < sizeof points / sizeof points[0]; cause++) {
+        render_row(rows);
+        render_cell(rows, "%s", doubt_cause_word(cause));
+        render_cell(rows, "%s", points[cause]);
+        render_cell(rows, "%s", doubt_cause_sentence(cause));
+    }
+    render_table_print(ctl, rows);
+    fputs("\nTo test itself a node probes a port of its own and of up to four peers: its\n"
+          "sentinels. To hear no peer is no doubt by itself, nor is a cut path to some backends:\n"
+          "for that there is `unreachable from here`.\n"
+          "\n"
+          "See: nodectl node describe, nodectl why, nodectl events --type doubt\n",
+          ctl->out);
     return 0;
 }

@@ -124,6 +124,8 @@ static void explanations_are_as_reviewed(void **state)
         {"explain reason", "explain_reasons"},
         {"explain rules", "explain_rules"},
         {"explain flows", "explain_flows"},
+        {"explain guards", "explain_guards"},
+        {"explain self-doubt", "explain_self_doubt"},
         {"explain rule majority", "explain_rule_majority"},
         {"explain group --example", "explain_group_example"},
         {"explain group.check.tcp -o json", "explain_json"},
