@@ -45,7 +45,7 @@ static int tell(struct ctl *ctl, int rc, const struct rpc_result *result, uint64
         return ctl_print_message(ctl, result->response);
     }
     if (rc == 0) {
-        fprintf(ctl->out, "the hold of %s is %s since revision %" PRIu64 "\n", what_of(ctl), word,
+        fprintf(ctl->out, "the hold of %s is %s, at revision %" PRIu64 "\n", what_of(ctl), word,
                 revision);
     }
     if (rc == ERR_NOLEADER) {

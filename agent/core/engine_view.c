@@ -342,15 +342,18 @@ static void say_hold(const struct engine *engine, const struct engine_scope *sco
 static void say_guard(const struct engine *engine, const struct engine_scope *scope,
                       struct guard_view *view)
 {
+    char window[32];
+
     switch ((enum guard_kind)view->guard) {
     case GUARD_HOLD:
         say_hold(engine, scope, view);
         break;
     case GUARD_VELOCITY:
         snprintf(view->sentence, sizeof view->sentence,
-                 "velocity limit (%u in %u s): %u pending, in service against the votes",
+                 "velocity limit (%u in %s): %u pending, in service against the votes",
                  guard_velocity_limit(scope->n_members, scope->guard.velocity_percent),
-                 scope->guard.velocity_window_ms / 1000, view->n_backends);
+                 units_format_duration_ms(scope->guard.velocity_window_ms, window, sizeof window),
+                 view->n_backends);
         break;
     case GUARD_NONE:
         break;
