@@ -1,4 +1,6 @@
 /* What people may ask: copies of what the parts of this node say of themselves. */
+#include <assert.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -149,6 +151,8 @@ void agent_view_peer(void *user, uint64_t node_id, struct rpc_peer *ret_peer)
     }
 }
 
+static_assert(JURY_STATUS_FAILURES <= RPC_LISTENER_FAILURES, "each that is named has a place");
+
 bool agent_view_data_plane(void *user, size_t index, struct rpc_data_plane *ret_plane)
 {
     const struct agent *agent = user;
@@ -166,9 +170,10 @@ bool agent_view_data_plane(void *user, size_t index, struct rpc_data_plane *ret_
     ret_plane->n_failures = plane->n_failures;
     for (uint32_t i = 0; i < plane->n_failures; i++) {
         const struct jury_status_failure *failure = &plane->failures[i];
-        /* The word is another program's: an unknown number is no reason. */
-        const char *text =
-            failure->errnum <= INT_MAX ? strerrordesc_np((int)failure->errnum) : NULL;
+        /* The word is another program's: 0 or an unknown number is no reason. */
+        const char *text = failure->errnum != 0 && failure->errnum <= INT_MAX
+                               ? strerrordesc_np((int)failure->errnum)
+                               : NULL;
 
         ret_plane->failures[i] =
             (struct rpc_listener_failure){.listener_id = failure->listener_id,
