@@ -9,23 +9,6 @@
 #include "agent/core/verdict_zones.h"
 #include "common/base/err.h"
 
-const char *vote_standing_word(unsigned standing)
-{
-    switch ((enum vote_standing)standing) {
-    case STANDING_NONE:
-        return "none";
-    case STANDING_COUNTED:
-        return "counted";
-    case STANDING_REMEMBERED:
-        return "remembered";
-    case STANDING_SUSPECT:
-        return "suspect";
-    case STANDING_WAITING:
-        return "waiting";
-    }
-    return "?";
-}
-
 /* now_ns of a question may be a little before the last step's; ages are never negative. */
 static uint64_t age_of(uint64_t now_ns, uint64_t then_ns)
 {

@@ -26,7 +26,6 @@ enum vote_standing {
     STANDING_SUSPECT = 3,    /* its sender doubts it: not used at all */
     STANDING_WAITING = 4     /* the node does not count as an observer yet */
 };
-const char *vote_standing_word(unsigned standing);
 
 struct vote_view {
     uint64_t node_id;

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -16,7 +17,6 @@ static struct {
     _Atomic uintptr_t end;
     atomic_flag is_taken;
 } maps[TABLE_RESCUE_MAPS];
-static _Atomic uint64_t n_pages;
 static uintptr_t page_bytes;
 
 static bool is_watched(uintptr_t at)
@@ -38,7 +38,6 @@ static void on_bus_error(int signal_number, siginfo_t *info, void *context)
     if (info->si_code == BUS_ADRERR && is_watched(at) && !plant_is("table-cut-kills") &&
         mmap((void *)(at & ~(page_bytes - 1)), page_bytes, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED) {
-        atomic_fetch_add(&n_pages, 1);
         errno = errnum;
         return;
     }
@@ -74,9 +73,4 @@ void table_rescue_forget(const void *start)
             return;
         }
     }
-}
-
-uint64_t table_rescue_n_pages(void)
-{
-    return atomic_load(&n_pages);
 }

@@ -11,7 +11,6 @@
 #define JURY_TABLE_RESCUE_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 /* Once, before threads start. Errors: those of sigaction. */
 int table_rescue_install(void);
@@ -22,8 +21,5 @@ int table_rescue_install(void);
 void table_rescue_watch(const void *start, size_t n_bytes);
 /* Before munmap. */
 void table_rescue_forget(const void *start);
-
-/* Pages that were replaced so far. */
-uint64_t table_rescue_n_pages(void);
 
 #endif
