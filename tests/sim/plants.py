@@ -88,7 +88,9 @@ def main():
     if options.table:
         with open(options.table, "w", encoding="utf-8") as file:
             file.write("# Planted faults and what catches them\n\nWritten by `tests/run --campaign "
-                       "plants`: each fault is planted alone, and the simulation must go red.\n\n"
+                       "plants`: each fault is planted alone, and the simulation must go red.\n"
+                       "Faults of the guards, of self-doubt, of zones and outside the engine are planted by "
+                       "twins of other tests (`tests/run --only twins`).\n\n"
                        "| fault | what goes wrong | caught by | seeds needed |\n| --- | --- | --- | --- |\n"
                        + "\n".join(rows) + "\n")
     print(f"{len(PLANTS) - len(missed)} of {len(PLANTS)} plants caught within {options.seeds} seeds"

@@ -1,4 +1,5 @@
-/* The velocity limit and the order of admission, as values. */
+/* The velocity limit and the order of admission, as values.
+ * ctest labels: twin */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,7 @@
 #include <cmocka.h>
 
 #include "agent/core/guard.h"
+#include "common/base/plant.h"
 #include "common/base/units.h"
 
 #define WINDOW_NS (30 * NS_PER_SECOND)
@@ -77,6 +79,21 @@ static void more_moments_than_there_is_room_never_let_more_through(void **unused
     assert_int_equal(velocity_used(&velocity, 4 * NS_PER_SECOND + WINDOW_NS, WINDOW_NS), 0);
 }
 
+#ifdef JURY_PLANTS
+/* Nodes that hold the same votes would then choose by the id alone. */
+static void twin_an_order_that_ignores_the_votes_is_caught(void **unused)
+{
+    struct guard_candidate candidates[] = {{.row = 1, .n_fail = 2, .backend_id = 1},
+                                           {.row = 2, .n_fail = 3, .backend_id = 2}};
+
+    (void)unused;
+    plant_set("guard-order");
+    guard_sort(candidates, 2);
+    plant_set(NULL);
+    assert_int_not_equal(candidates[0].row, 2);
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -84,6 +101,9 @@ int main(void)
         cmocka_unit_test(more_fail_votes_go_first_then_the_lower_id),
         cmocka_unit_test(the_window_slides),
         cmocka_unit_test(more_moments_than_there_is_room_never_let_more_through),
+#ifdef JURY_PLANTS
+        cmocka_unit_test(twin_an_order_that_ignores_the_votes_is_caught),
+#endif
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
