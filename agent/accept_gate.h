@@ -43,9 +43,10 @@ int accept_gate_bar(enum accept_side side, uint64_t files_limit);
 void accept_gate_know(const struct addr members[], size_t n);
 
 struct accept_refused {
-    uint64_t n;           /* since the last call */
+    uint64_t n;
     struct endpoint last; /* the newest of them; ADDR_NONE: not known, or of the unix socket */
 };
+/* What was turned away on that side since it was taken last. */
 struct accept_refused accept_gate_take_refused(enum accept_side side);
 
 #endif

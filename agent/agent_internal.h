@@ -119,8 +119,8 @@ struct agent_peer_port {
 /* What this node measures of itself. */
 struct agent_doubt {
     struct sentinel_port port;
-    struct agent_peer_port
-        peer_ports[LIMIT_NODES]; /* as peers' hellos said; by place in the catalog */
+    /* As peers' hellos said; by place in the catalog. */
+    struct agent_peer_port peer_ports[LIMIT_NODES];
     struct agent_sentinel sentinels[SENTINEL_PEERS + 1];
     uint64_t next_birth;
     struct probe_plan_editor plan;

@@ -19,8 +19,8 @@ struct answer {
     int32_t err;
     uint64_t revision;
     uint32_t change_index;
-    char *message; /* owned; NULL when err is 0 */
-    uint8_t outcomes[KEPT_OUTCOMES / 4];
+    char *message;                       /* owned; NULL when err is 0 */
+    uint8_t outcomes[KEPT_OUTCOMES / 4]; /* as in struct apply_answer, of the first changes */
 };
 
 struct answers {

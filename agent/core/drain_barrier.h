@@ -23,9 +23,9 @@ struct drain {
     uint64_t reported; /* nodes that reported at all */
     uint64_t counting; /* nodes whose data plane counts flows */
     uint64_t emptied; /* nodes that were done and counted none: known, whoever stops counting now */
-    uint32_t n_flows[LIMIT_NODES];
-    uint64_t n_closed[LIMIT_NODES];
-    bool is_told; /* completion was told */
+    uint32_t n_flows[LIMIT_NODES];  /* left on each node, as it said last */
+    uint64_t n_closed[LIMIT_NODES]; /* closed there by this drain, the most that it said */
+    bool is_told;                   /* completion was told */
 };
 
 /* Flows that this node's drain closed, from counters that began before it. */
@@ -62,7 +62,7 @@ void drains_forget_node(struct drains *drains, uint32_t node);
 
 struct drain_word {
     uint64_t n_flows;
-    uint64_t n_closed;
+    uint64_t n_closed; /* by this drain */
     bool is_counting;
     bool is_done;
 };

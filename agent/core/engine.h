@@ -76,12 +76,12 @@ struct data_plane_status {
     size_t n_rows;
 };
 
-/* Needs no leader and no peer, and ends with the agent. */
+/* This node's own hold: needs no leader and no peer, and ends with the agent. */
 struct hold_override {
     const char *group; /* "" = every group; one that is not in the catalog changes nothing */
     bool is_on;
     const char *actor; /* who, for people */
-    int64_t wall_ms;
+    int64_t wall_ms;   /* when, for people */
 };
 
 /* What a pointer leads to is borrowed for the step (a catalog is referenced by the engine). */

@@ -1,5 +1,8 @@
-/* Guards: what limits the verdicts of this node (spec.md 5). Hold: a switch that freezes ejections,
- * replicated or this node's own; recoveries apply. */
+/* Guards: what limits the verdicts of this node (spec.md 5).
+ *
+ * Hold: a switch that freezes ejections, replicated or this node's own; recoveries apply. Velocity:
+ * so many ejections of a group in a window; what is more is pending until its turn comes (guard.h).
+ * Hold is looked at first, and what it freezes is not pending. */
 #include <string.h>
 
 #include "agent/core/engine_state.h"

@@ -81,8 +81,8 @@ struct engine_backend {
 
 /* A guard at work on a scope. */
 struct scope_guard {
-    bool is_on;
-    uint64_t since_ns;
+    bool is_on;        /* of hold, hold_sources say it */
+    uint64_t since_ns; /* when it began */
 };
 
 struct engine_scope {
@@ -126,7 +126,7 @@ struct engine_row {
 struct engine_peer {
     uint64_t hello_ns; /* 0 = never */
     uint64_t heard_ns; /* a vector or a report, newer than the last: a replay is no sign of life */
-    uint64_t report_epoch, report_sequence; /* of the last drain report */
+    uint64_t report_epoch, report_sequence; /* of the newest drain report */
     uint64_t revision;
     bool differs_told; /* the alarm was raised for this peer */
 };
@@ -137,7 +137,7 @@ struct engine {
     uint64_t boot_ns;
     struct catalog *catalog; /* NULL before the first */
     uint64_t vote_interval_ns;
-    uint64_t start_ns;
+    uint64_t start_ns; /* of the engine: nobody can have been heard before */
     struct self_doubt doubt;
     bool doubt_is_due;      /* something that the doubt depends on changed */
     uint32_t suspect_mask;  /* what the doubt came to when it was last judged */
@@ -253,17 +253,21 @@ void engine_run_doubt(struct engine *engine, struct engine_actions *actions);
 /* engine_view.c */
 /* Observers heard within 3 V, this node included. */
 uint8_t engine_n_fresh(const struct engine *engine, uint64_t now_ns);
+
 /* engine_guard.c */
 /* What the guards make of an answer of the rule for a row whose state is still the one before. */
 void engine_guard_answer(struct engine *engine, uint32_t row, struct verdict_answer *answer);
+/* What the catalog says of a group's guards, and how many members they are of. */
 void engine_follow_guard_policy(struct engine *engine, uint32_t scope,
                                 const struct catalog_group *group);
 /* The time of the scope's pending ejections has come. */
 void engine_admit_pending(struct engine *engine, uint32_t scope);
+/* The hold switch: this node's own, and what the catalog says, of the cluster and of a group. */
 void engine_override_hold(struct engine *engine, const struct hold_override *override);
 void engine_follow_cluster_hold(struct engine *engine);
 void engine_follow_group_hold(struct engine *engine, struct engine_scope *scope,
                               const struct server_group *spec);
+/* Any hold is on for the scope, whether it freezes anything or not. */
 bool engine_is_held(const struct engine *engine, const struct engine_scope *scope);
 /* Since when anything holds this scope; 0 = nothing does. */
 uint64_t engine_hold_since_ns(const struct engine *engine, const struct engine_scope *scope);

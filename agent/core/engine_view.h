@@ -90,8 +90,8 @@ struct backend_view {
     uint8_t n_observers, quorum;                  /* n, q */
     uint8_t n_counted, n_fail, n_pass;            /* c, f, p */
     uint8_t n_remembered_fail, n_remembered_pass; /* only block */
-    /* With a rule that asks zones, else 0: how many there are, have a counted vote, and by the
-     * rule fail and pass. */
+    /* With a rule that asks zones, else 0: how many zones there are; how many of them have a
+     * counted vote, fail by the rule, and pass by it. */
     uint8_t n_zones, n_zones_heard, n_zones_fail, n_zones_pass;
     struct vote_view votes[LIMIT_NODES]; /* by node id, all observers of the catalog */
     uint8_t n_votes;
@@ -151,11 +151,13 @@ struct group_view {
 int engine_view_group(const struct engine *engine, const char *group, uint64_t now_ns,
                       struct group_view *ret_view);
 
-/* The holds that are on for every group (group "") or for this one alone, at most two. */
+/* A hold that is on. */
 struct hold_view {
-    uint8_t source; /* enum hold_source */
+    uint8_t source; /* enum hold_source, one */
     struct hold_origin by;
 };
+/* Those for every group (group "") or for this one alone. Returns how many: at most two; none for a
+ * group that is not there. */
 size_t engine_view_holds(const struct engine *engine, const char *group, struct hold_view holds[2]);
 
 /* Backends that stay in service because of a hold, against the votes. */

@@ -22,8 +22,9 @@ enum event_kind {
     EVENT_CATALOGS_DIFFER = 7,   /* alarm: node_id has another catalog at the same revision */
     EVENT_PEER_EPOCH = 8,        /* node_id was started again */
     EVENT_DRAIN_DONE = 9,        /* all nodes are done with a backend's drain or removal */
-    EVENT_SELF_DOUBT = 10,   /* from, to: kinds of probes (bits) that this node doubts; doubt_* */
-    EVENT_GUARD_CHANGED = 11 /* guard; to: 1 entered, 0 left; of a group or of everything */
+    EVENT_SELF_DOUBT = 10,       /* from, to: kinds of probes (bits) that this node doubts;
+                                    doubt_score, doubt_causes */
+    EVENT_GUARD_CHANGED = 11 /* guard; to: 1 entered, 0 left; of a group, or of all without one */
 };
 const char *event_kind_word(unsigned kind);
 
@@ -55,9 +56,9 @@ struct event {
     uint8_t n_fail;
     uint8_t n_pass;
     uint8_t n_votes;
-    uint8_t doubt_score; /* EVENT_SELF_DOUBT: the score, and why (bits 1 << enum doubt_cause) */
-    uint8_t doubt_causes;
-    uint64_t node_id; /* the peer, or this node */
+    uint8_t doubt_score;  /* 0..7, the highest of all kinds */
+    uint8_t doubt_causes; /* bits 1 << enum doubt_cause */
+    uint64_t node_id;     /* the peer, or this node */
     uint64_t revision;
     uint64_t since_first_fail_ns;     /* verdicts to unhealthy: since the start of this node's first
                                          failing probe of the streak; 0 = none of its own */

@@ -1,12 +1,15 @@
 /* Guards as pure values: how many ejections a group may have in a window, and whose turn it is
- * (R-EJ-1). Called by engine_guard.c. */
+ * (R-EJ-1). Which guard goes to work is decided in engine_guard.c; what the operator declares is in
+ * common/model/guard.h. All times are monotonic and never go back between calls. Whoever steps the
+ * engine, on its thread. */
 #ifndef JURY_CORE_GUARD_H
 #define JURY_CORE_GUARD_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Ejections of n members that a window may have: percent of them, rounded down, at least one. */
+/* Ejections of n members that a window may have: percent (1..100) of them, rounded down, at least
+ * one. */
 uint32_t guard_velocity_limit(uint32_t n_members, uint8_t percent);
 
 /* Ejections of the recent past, those of one moment together. When there is no more room the two
@@ -16,26 +19,27 @@ uint32_t guard_velocity_limit(uint32_t n_members, uint8_t percent);
 struct velocity {
     struct {
         uint64_t at_ns;
-        uint32_t n;
+        uint32_t n;              /* ejections at that time */
     } batches[VELOCITY_BATCHES]; /* oldest first */
     uint8_t n_batches;
 };
 
+/* One ejection was let through now. */
 void velocity_note(struct velocity *velocity, uint64_t now_ns);
 /* In the sliding window that ends now; older ones are forgotten. */
 uint32_t velocity_used(struct velocity *velocity, uint64_t now_ns, uint64_t window_ns);
 /* When the oldest leaves the window; 0 = there is none. */
 uint64_t velocity_next_ns(const struct velocity *velocity, uint64_t window_ns);
 
-/* One whose votes say down. */
+/* A backend whose votes say down, and that waits for its turn. */
 struct guard_candidate {
     uint32_t row;
-    uint8_t n_fail;
+    uint8_t n_fail; /* f, counted votes */
     uint64_t backend_id;
 };
 
 /* The fixed order of admission, equal on all nodes with equal votes: more fail votes first, then
- * the lower backend id. */
+ * the lower backend id. In place. */
 void guard_sort(struct guard_candidate candidates[], size_t n);
 
 #endif

@@ -35,8 +35,8 @@ struct observers {
 void observers_init(struct observers *observers, uint64_t self_id);
 
 /* Follow a catalog. ret_removed: indexes (bits) whose node left, was replaced or is no observer any
- * more: its votes are dropped at once. Returns true if n, its members or a zone of
- * theirs changed. */
+ * more: its votes are dropped at once. Returns true if n, its members or a zone of theirs changed.
+ */
 bool observers_follow(struct observers *observers, const struct catalog *catalog, uint64_t now_ns,
                       uint64_t *ret_removed);
 /* A hello of a node that calls itself an observer. Returns true if it enters n by it. */
@@ -51,8 +51,9 @@ uint32_t observers_index(const struct observers *observers, uint64_t node_id);
 uint8_t observers_n(const struct observers *observers); /* n */
 /* This node is an observer, so its own vote counts. */
 bool observers_self_counts(const struct observers *observers);
-/* Bits of the peers that count, without this node; the bit of this node, 0 if it does not count. */
+/* Bits of the peers that count, without this node. */
 uint64_t observers_peers(const struct observers *observers);
+/* The bit of this node; 0 if it does not count. */
 uint64_t observers_self_bit(const struct observers *observers);
 
 #endif

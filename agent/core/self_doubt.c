@@ -6,16 +6,16 @@
 #include "common/base/units.h"
 #include "common/model/reason.h"
 
-#define LATE_POINT_NS (250 * NS_PER_MS) /* of lost time for each point */
-#define LATE_MAX_NS                                                               \
-    (3 * NS_PER_SECOND) /* more is not remembered: a long pause is over some time \
-                         */
+/* Lost time for each point; more than the most is not remembered: a long pause is over some time.
+ */
+#define LATE_POINT_NS (250 * NS_PER_MS)
+#define LATE_MAX_NS (3 * NS_PER_SECOND)
 #define LATE_POINTS_MAX 4
-#define WITNESS_PASSES 3 /* in all, before a sentinel's silence means anything */
-#define WITNESS_LOST_NS                                                      \
-    (60 * NS_PER_SECOND) /* without a pass: its machine is gone, not the way \
-                          */
-#define LOSSES 3         /* within the window */
+/* Passes in all before a sentinel's silence means anything; and the time without a pass after which
+ * its machine is gone, not the way. */
+#define WITNESS_PASSES 3
+#define WITNESS_LOST_NS (60 * NS_PER_SECOND)
+#define LOSSES 3 /* of all peers together, within SENTINEL_WINDOW_NS */
 
 void self_doubt_init(struct self_doubt *doubt, uint64_t self_id, uint64_t now_ns)
 {

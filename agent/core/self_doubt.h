@@ -1,5 +1,7 @@
 /* How far this node trusts its own probes: a score of 0 to 7 for each kind of probe, and from 4 on
- * the kind is suspect (spec.md 5, R-SELF-1..5). Pure: the shell measures, this decides.
+ * the kind is suspect (spec.md 5, R-SELF-1..5). Pure: the shell measures (agent/agent_doubt.c), the
+ * engine counts (engine_doubt.c), this decides. All times are monotonic and never go back between
+ * calls. Whoever steps the engine, on its thread.
  *
  * What is suspect is published with the votes; a suspect vote counts nowhere, the own one neither.
  * No probe is changed by it. What makes a score, the parts being added:
@@ -104,6 +106,8 @@ void self_doubt_init(struct self_doubt *doubt, uint64_t self_id, uint64_t now_ns
 void self_doubt_note_late(struct self_doubt *doubt, uint64_t late_ns, uint64_t now_ns);
 /* A target failed for the first time after a pass, or at all. */
 void self_doubt_note_fresh_failure(struct self_doubt *doubt, uint64_t now_ns);
+/* result: node_id and end_ns not 0. Of more than SENTINEL_PEERS + 1 nodes the one heard longest ago
+ * is forgotten. */
 void self_doubt_note_sentinel(struct self_doubt *doubt, const struct sentinel_result *result);
 /* Whether a result of this reason speaks of a shortage here. What is wrong with one address alone
  * (forbidden, no route, no source, no permission) says nothing of the other targets. */
@@ -116,15 +120,17 @@ uint32_t self_doubt_judge(struct self_doubt *doubt, uint64_t now_ns);
 /* The mask of kinds that are suspect now. */
 uint32_t self_doubt_mask(const struct self_doubt *doubt);
 
-/* For views: the highest score, and since when there has been a suspect kind without a break. */
+/* Sentinels that have been answering, this node's own among them; only the silence of these means
+ * anything. */
+uint8_t self_doubt_n_witnesses(const struct self_doubt *doubt, uint64_t now_ns);
+
+/* For views: the highest score, and since when the longest suspicion that lasts has lasted. */
 struct doubt_look {
     uint8_t score;
     uint8_t causes; /* of that score now, or of the doubt that lasts */
     uint32_t mask;
     uint64_t since_ns; /* with a mask */
 };
-/* Sentinels that have been answering. */
-uint8_t self_doubt_n_witnesses(const struct self_doubt *doubt, uint64_t now_ns);
 void self_doubt_look(const struct self_doubt *doubt, struct doubt_look *ret_look);
 
 #endif

@@ -63,8 +63,8 @@ struct verdict_answer {
 
 struct verdict_answer verdict_decide(const struct verdict_question *question);
 
-/* The columns alone, once followed: HEALTH_UNHEALTHY, HEALTH_HEALTHY, or HEALTH_NONE when none is.
- */
+/* What follows from the columns and the quorum, whatever the verdict was: HEALTH_UNHEALTHY,
+ * HEALTH_HEALTHY, or HEALTH_NONE when no column is followed. */
 enum health_state verdict_follow(const struct verdict_rule *rule, const struct tally *tally);
 /* A column of the rule asks zones. */
 bool verdict_asks_zones(const struct verdict_rule *rule);

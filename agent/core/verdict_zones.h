@@ -18,7 +18,7 @@ bool zones_hold(const struct tally *tally, enum opinion wanted);
 uint8_t zones_heard(const struct tally *tally); /* with a counted vote */
 /* More than half of the zones have one. */
 bool zones_have_quorum(const struct tally *tally);
-/* As many zones fail as pass, and there are votes of both kinds. */
+/* As many zones fail as pass, none perhaps, and there are votes of both kinds. */
 bool zones_are_tied(const struct tally *tally);
 
 /* The least that would make the verdict `to`, as verdict_need, for rules that ask zones: zones

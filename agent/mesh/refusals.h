@@ -54,7 +54,7 @@ struct refusals {
  * empty. Loop thread. */
 void refusals_note(struct refusals *refusals, enum refusal refusal, const char *lane,
                    const char *who, const char *detail);
-/* n at once, the last of which came from `who`; nothing if n is 0. */
+/* n at once, the last of which came from `who`; nothing if n is 0. Loop thread. */
 void refusals_note_many(struct refusals *refusals, enum refusal refusal, uint64_t n,
                         const char *lane, const char *who);
 /* What the ZAP thread reported, with its domain as the lane. */

@@ -22,6 +22,7 @@ char *part_kinds_format(uint32_t kinds, char text[PART_KINDS_BYTES]);
 /* causes: bits 1 << enum doubt_cause. */
 size_t part_doubt_causes(const struct view *view, uint32_t causes,
                          Jury__V1__DoubtCause **ret_causes);
+/* NULL when the arena is used up. */
 Jury__V1__SelfDoubt *part_doubt_new(const struct view *view);
 size_t part_members_new(const struct view *view, uint64_t leader_id,
                         Jury__V1__MemberStatus ***ret_members);

@@ -112,6 +112,7 @@ struct handler {
      * On failure nothing is given and *ret_index is the bad document, or UINT32_MAX. */
     int (*command)(const ProtobufCMessage *request, struct command *ret_command,
                    uint32_t *ret_index, struct errmsg *err);
+    /* The answer to a write that was applied; NULL when the arena is used up. */
     ProtobufCMessage *(*answer_write)(struct wire_arena *arena, const ProtobufCMessage *request,
                                       const struct apply_answer *answer);
 };

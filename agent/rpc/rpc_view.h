@@ -65,8 +65,8 @@ struct rpc_node {
     uint64_t uptime_ns;
     uint32_t n_probes_in_flight;
     uint64_t published_generation;
-    struct errmsg
-        table_problem;       /* why data planes do not get what is decided here; empty = they do */
+    /* Why data planes do not get what is decided here; empty = they do. */
+    struct errmsg table_problem;
     bool is_last_known_good; /* the catalog in use is from the file, not from the store */
     const char *probe_engine;
     const char *capabilities; /* comma-separated */
@@ -78,9 +78,10 @@ struct rpc_node {
 
 #define RPC_LISTENER_FAILURES 64
 
+/* A listener that a data plane could not open. */
 struct rpc_listener_failure {
-    uint64_t listener_id;
-    const char *reason; /* static */
+    uint64_t listener_id; /* may be unknown to the catalog: the word is another program's */
+    const char *reason;   /* static */
 };
 
 struct rpc_data_plane {

@@ -48,9 +48,9 @@ bool raft_address_parse(const char *text, uint64_t *ret_node_id, uint64_t *ret_i
 /* A file with the counter at 0: the directory has never spoken. */
 void epoch_format_new(uint8_t file[EPOCH_FILE_BYTES]);
 struct epoch_found {
-    uint64_t newest;    /* of the whole slots */
-    bool is_incomplete; /* the other slot is neither whole nor blank: newest + 1 may have been used
-                         */
+    uint64_t newest; /* of the whole slots */
+    /* The other slot is neither whole nor blank: newest + 1 may have been used. */
+    bool is_incomplete;
 };
 /* Errors: ERR_CORRUPT (no slot is whole). */
 int epoch_parse(const uint8_t file[EPOCH_FILE_BYTES], struct epoch_found *ret_found,

@@ -39,7 +39,8 @@ void status_file_sum(struct status_file *file);
 /* Writes the heartbeat, and the sums before it. */
 void status_file_beat(struct status_file *file, uint64_t boot_ns);
 
-/* Listeners that could not be opened; all of them, each time they change. */
+/* Listeners that could not be opened; all of them, each time they change. Of more than
+ * JURY_STATUS_FAILURES the first are named. One thread. */
 void status_file_set_failures(struct status_file *file, const struct jury_status_failure failures[],
                               size_t n_failures);
 

@@ -14,7 +14,7 @@
 int table_file_make(int dir_fd, const char *name, size_t n_bytes, uint8_t **ret_bytes,
                     struct errmsg *err);
 
-/* What table_file_make has mapped. */
+/* Unmap what table_file_make has mapped; the file stays. */
 void table_file_unmap(void *bytes, size_t n_bytes);
 
 /* Open the folder. Errors: ERR_NOTFOUND, ERR_DENIED, ERR_IO. */

@@ -48,6 +48,7 @@ struct backend_purge {
     uint64_t drain_revision; /* of the removal that is done (struct catalog_backend) */
 };
 
+/* The hold switch on or off. */
 struct hold_update {
     char group[LIMIT_NAME_BYTES + 1]; /* empty = the cluster's */
     bool is_on;

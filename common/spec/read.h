@@ -24,7 +24,7 @@ struct read_place {
     void *base;
 };
 
-/* A place for one more error; one that is written over where the list is full. */
+/* A place for one more error; where the list is full, `spare`, and has_more is set. */
 struct spec_error *read_error_new(struct spec_errors *errors, struct spec_error *spare);
 
 /* Note "SUBJECT: sentence" and the place; returns code. */
