@@ -215,7 +215,8 @@ static void write_hold(struct bytes_writer *writer, uint8_t hold, const struct h
     bytes_write_u64(writer, (uint64_t)origin->wall_ms);
 }
 
-/* Before minor 1 nothing could be held. */
+/* Before minor 1 nothing could be held, and no group had a guard. What such a chunk is read as is
+ * part of the format: it must not follow when the profiles get other defaults. */
 static void read_hold(struct codec_in *in, uint8_t *ret_hold, struct hold_origin *ret_origin)
 {
     *ret_hold = HOLD_OFF;
@@ -419,7 +420,7 @@ void codec_read_settings(struct codec_in *in, struct cluster_settings *ret_setti
         read_addr(&block, &settings->allowed[i].addr);
         settings->allowed[i].prefix_bits = bytes_read_u8(&block.bytes);
     }
-    codec_read_bool(&block);
+    codec_read_bool(&block); /* of minor 0, which never set it */
     read_hold(&block, &settings->hold, &settings->held_by);
     codec_shut(in, &block);
 }

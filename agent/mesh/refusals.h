@@ -50,8 +50,8 @@ struct refusals {
     struct log_limit limits[REFUSAL_COUNT];
 };
 
-/* lane: "mesh", "raft", "local"; who: address or node, quoted already or plain; detail: may be
- * empty. Loop thread. */
+/* lane: "mesh", "raft", "local", or "network" for the first two together; who: address or node,
+ * quoted already or plain; detail: may be empty. Loop thread. */
 void refusals_note(struct refusals *refusals, enum refusal refusal, const char *lane,
                    const char *who, const char *detail);
 /* n at once, the last of which came from `who`; nothing if n is 0. Loop thread. */
