@@ -4,6 +4,7 @@
 The agent lives, closes what is too much, counts it and says so once; its peers stay connected, its
 probes get their descriptors, and people on the node still get in by the unix socket.
 """
+# alone: it fills the machine
 # twin: accept-all agent1 died
 import contextlib
 import multiprocessing

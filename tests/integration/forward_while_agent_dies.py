@@ -8,6 +8,7 @@ after a change that its last-known-good file has not seen yet, and once with bot
 failure; in no published table a usable set is smaller than before; the generation never goes back.
 Then the shim is killed with -9 and is back in under 1 s. Needs root.
 """
+# alone: it counts requests under load
 # twin: table-older-catalog the usable set has shrunk
 import os
 import sys

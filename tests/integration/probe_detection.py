@@ -5,6 +5,7 @@ Row 1.7 and S14, S15: failure window = T x U + I x (U - 1) from the start of the
 every probe times out; a probe that fails sooner counts with its own duration. Success window = r x H +
 I x (H - 1). Measured/stated is printed and never below 1. Needs root.
 """
+# alone: it measures times
 import os
 import signal
 import sys

@@ -4,6 +4,7 @@
 Half tcp, half http, I = 1 s, of one nginx, and 50 black holes with T = 500 ms. `--targets 10000 --holes
 1000` is the size of G-14. Needs root.
 """
+# alone: it fills the machine
 import os
 import sys
 import tempfile

@@ -6,6 +6,7 @@ I x (U - 1), a probe that fails at once counting with its own duration), by the 
 capture at the server's side must agree. The verdict must follow on every node when a majority has
 made up its mind. Needs root.
 """
+# alone: it measures times to the millisecond
 import os
 import sys
 import time

@@ -12,6 +12,7 @@ that would block, and raft_uv then writes on its pool, where the delay is. With 
 store's thread is delayed itself, which no asynchronous write does: leaders may change as they like
 then, and health must still not notice. Needs root and strace.
 """
+# alone: it compares distributions of times
 # twin: health-waits-for-disk may not touch a disk|changed a verdict|percentile|not noticed
 import os
 import subprocess

@@ -144,12 +144,12 @@ def phase_twins(tally):
 
 def phase_store(tally):
     if build(tally, "dev"):
-        ctest(tally, "dev", "store", jobs="1")
+        ctest(tally, "dev", "store")
 
 
 def phase_integration(tally):
     if build(tally, "dev"):
-        ctest(tally, "dev", "integration", jobs="1")
+        ctest(tally, "dev", "integration")
 
 
 def phase_quickstart(tally):

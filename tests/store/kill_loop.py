@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# alone: it measures the time to the first commit
 # twin: ack-before-commit acknowledged write [0-9]+ is lost
 """Kill loop: an outside writer logs what it means to write and what was acknowledged; nodes are
 killed (leader 70 %, a follower 20 %, two at once 10 %) and started again. At the end no acknowledged
