@@ -21,7 +21,18 @@ def problem(agent, *words):
     return next((p for p in agent.status().problems if all(word in p for word in words)), None)
 
 
+def knows_group(agent, name):
+    """It does by last-known-good, which is written some time after the change."""
+    path = os.path.join(agent.data_dir, "lkg")
+    if not os.path.exists(path):
+        return False
+    with open(path, "rb") as file:
+        return name.encode() in file.read()
+
+
 def restore(agent, n_restarts):
+    wait_until("last-known-good of %s has the group" % agent.name, 30,
+               lambda: knows_group(agent, "web"))
     agent.stop()
     copy = agent.data_dir + ".copy"
     shutil.copytree(agent.data_dir, copy)

@@ -149,7 +149,7 @@ def phase_store(tally):
 
 def phase_integration(tally):
     if build(tally, "dev"):
-        ctest(tally, "dev", "integration")
+        ctest(tally, "dev", "integration", jobs="1")
 
 
 def phase_quickstart(tally):
