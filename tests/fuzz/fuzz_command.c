@@ -1,8 +1,9 @@
-/* A Raft entry of any bytes: refused, or a command that has exactly these bytes and that check and
- * apply answer alike. */
+/* A Raft entry of any bytes: refused, or a command that has exactly these bytes (if they are of
+ * this minor version) and that check and apply answer alike. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/core/catalog_codec.h"
 #include "tests/lib/catalog_builder.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -33,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (command_decode(data, size, &command, NULL) != 0) {
         return 0;
     }
-    if (data[5] == 0) {
+    if (data[5] == CODEC_MINOR) { /* an older minor is written anew as this one */
         encode_again(&command, data, size);
     }
     struct catalog_state *state = build_state(3);
