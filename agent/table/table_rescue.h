@@ -12,8 +12,8 @@
 
 #include <stddef.h>
 
-/* Once, before threads start. Errors: those of sigaction. */
-int table_rescue_install(void);
+/* Once, before threads start. */
+void table_rescue_install(void);
 
 /* start: of a mapping, on a page. Any thread. More than TABLE_RESCUE_MAPS at a time are not
  * watched; a process has two for each snapshot of the table in use, and one of its own file. */

@@ -309,6 +309,19 @@ class Cluster:
                     print("".join(file.readlines()[-40:]))
 
 
+def each_by_itself(make, tests):
+    """One after the other: two clusters of the same keys must not meet at a port used twice."""
+    for test in tests:
+        made = []
+
+        def remember(*args, made=made, **kwargs):
+            made.append(make(*args, **kwargs))
+            return made[-1]
+        test(remember)
+        for cluster in made:
+            cluster.close()
+
+
 def run(test, **options):
     """Run a test function with clusters it makes by `make`; print and exit 0 or 1."""
     made = []

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 
-from cluster import (NEEDS_OPERATOR, PEER_WIPED, binary, check, run,
+from cluster import (NEEDS_OPERATOR, PEER_WIPED, binary, check, each_by_itself, run,
                      wait_until)
 
 
@@ -158,16 +158,7 @@ def false_name(make):
 
 
 def main(make, _):
-    # One after the other: two clusters of the same keys must not meet at a port used twice.
-    for test in (wiped, other_cluster, bad_directories, false_name):
-        made = []
-
-        def remember(*args, **kwargs):
-            made.append(make(*args, **kwargs))
-            return made[-1]
-        test(remember)
-        for cluster in made:
-            cluster.close()
+    each_by_itself(make, (wiped, other_cluster, bad_directories, false_name))
 
 
 if __name__ == "__main__":

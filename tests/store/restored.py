@@ -10,7 +10,7 @@ node whose epoch file was damaged is none of that: it skips the epochs that may 
 import os
 import shutil
 
-from cluster import NEEDS_OPERATOR, PEER_OK, PEER_RESTORED, RUNNING, check, run, wait_until
+from cluster import NEEDS_OPERATOR, PEER_OK, PEER_RESTORED, RUNNING, check, each_by_itself, run, wait_until
 
 
 def says(node, *words):
@@ -130,15 +130,7 @@ def damaged_slot(make):
 
 
 def main(make, _):
-    for test in (old_epoch, old_log, damaged_slot):
-        made = []
-
-        def remember(*args, **kwargs):
-            made.append(make(*args, **kwargs))
-            return made[-1]
-        test(remember)
-        for cluster in made:
-            cluster.close()
+    each_by_itself(make, (old_epoch, old_log, damaged_slot))
 
 
 if __name__ == "__main__":
