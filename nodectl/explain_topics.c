@@ -230,7 +230,7 @@ int explain_flows(struct ctl *ctl)
         "\n"
         "  healthy      healthy, or checks off, and reachable from this node\n"
         "  unreachable  healthy by the votes, but this node's own probes fail\n"
-        "  fail-open    every backend, when none is healthy or fewer than failOpenThreshold\n"
+        "  fail-open    every backend, when none is healthy or fewer than failOpenPercent\n"
         "\n"
         "Warming. When an agent or a group starts with nothing known, the backends that it began\n"
         "with share the flows until each is judged, for the failure window + interval + 2 vote\n"

@@ -234,8 +234,8 @@ void render_status(struct ctl *ctl, const Jury__V1__GetStatusResponse *status)
                 backends->unavailable, backends->unused);
         if (backends->unreachable > 0 || backends->held > 0 || backends->removing > 0) {
             fprintf(out,
-                    "             %" PRIu32 " not reachable from here, %" PRIu32
-                    " held for lack of votes, %" PRIu32 " being removed\n",
+                    "             %" PRIu32 " not reachable from here, %" PRIu32 " held, %" PRIu32
+                    " being removed\n",
                     backends->unreachable, backends->held, backends->removing);
         }
     }
