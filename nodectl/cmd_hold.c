@@ -13,6 +13,16 @@ static const char *what_of(const struct ctl *ctl)
     return ctl->n_args > 0 ? ctl->args[0] : "every group";
 }
 
+/* An empty word, as of a variable that is not set, must not mean every group. */
+static int check_words(struct ctl *ctl)
+{
+    if (ctl->n_args > 0 && ctl->args[0][0] == '\0') {
+        return ctl_fail(ctl, ERR_USAGE,
+                        "GROUP is empty: name a server group, or leave it out for every group");
+    }
+    return 0;
+}
+
 /* This node's own, without a leader. */
 static int override_hold(struct ctl *ctl, bool is_on)
 {
@@ -60,6 +70,10 @@ int cmd_hold_set(struct ctl *ctl)
     struct rpc_result result = {0};
     uint64_t revision = 0;
 
+    int rc = check_words(ctl);
+    if (rc != 0) {
+        return rc;
+    }
     if (ctl_has(ctl, FLAG_LOCAL)) {
         return override_hold(ctl, true);
     }
@@ -67,7 +81,7 @@ int cmd_hold_set(struct ctl *ctl)
     if (ctl->n_args > 0) {
         request.group = ctl->args[0];
     }
-    int rc = ctl_call(ctl, "jury.v1.HoldService/SetHold", &request.base, &result);
+    rc = ctl_call(ctl, "jury.v1.HoldService/SetHold", &request.base, &result);
     if (rc == 0) {
         revision = ((const Jury__V1__SetHoldResponse *)(const void *)result.response)->revision;
     }
@@ -82,6 +96,10 @@ int cmd_hold_clear(struct ctl *ctl)
     struct rpc_result result = {0};
     uint64_t revision = 0;
 
+    int rc = check_words(ctl);
+    if (rc != 0) {
+        return rc;
+    }
     if (ctl_has(ctl, FLAG_LOCAL)) {
         return override_hold(ctl, false);
     }
@@ -89,7 +107,7 @@ int cmd_hold_clear(struct ctl *ctl)
     if (ctl->n_args > 0) {
         request.group = ctl->args[0];
     }
-    int rc = ctl_call(ctl, "jury.v1.HoldService/ClearHold", &request.base, &result);
+    rc = ctl_call(ctl, "jury.v1.HoldService/ClearHold", &request.base, &result);
     if (rc == 0) {
         revision = ((const Jury__V1__ClearHoldResponse *)(const void *)result.response)->revision;
     }

@@ -78,6 +78,10 @@ static void wrong_usage_exits_with_2_and_says_what_to_do(void **state)
         {"why web/", 2,
          "error: \"web/\" is not GROUP/BACKEND\nhint: usage: nodectl why "
          "GROUP[/BACKEND]\n"},
+        {"hold set ''", 2,
+         "error: GROUP is empty: name a server group, or leave it out for every group\n"},
+        {"hold clear --local ''", 2,
+         "error: GROUP is empty: name a server group, or leave it out for every group\n"},
         {"backend drain web", 2,
          "error: \"web\" is not GROUP/BACKEND\nhint: usage: nodectl backend drain GROUP/BACKEND\n"},
         {"backend drain web/10.0.0.1:80 --cancel --wait", 2,
