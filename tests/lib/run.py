@@ -216,6 +216,8 @@ def campaign(name, seed, count):
     count = count or default_count
     seed = seed or int(time.time()) % 1000000
     tally = Tally()
+    # Now: what is committed while it runs was not measured.
+    _, commit = run(["git", "rev-parse", "--short", "HEAD"])
     started = time.monotonic()
     if name == "fuzz":
         phase_fuzz(tally, seconds=count)
@@ -232,7 +234,6 @@ def campaign(name, seed, count):
         tally.add(f"campaign {name}", status == 0)
         lines = [line for line in output.strip().split("\n") if line]
         last = lines[-1] if lines else "no output"
-    _, commit = run(["git", "rev-parse", "--short", "HEAD"])
     row = (f"| {datetime.date.today()} | {commit.strip()} | {name} | `{command}` | {seed} | {count} "
            f"| {time.monotonic() - started:.0f} s | {'ok' if not tally.failed else 'FAILED'}: "
            f"{last.replace('|', '/')} |\n")
