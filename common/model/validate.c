@@ -57,7 +57,7 @@ static int check_listener_port(const struct object *object, const struct listene
 
 int validate_listener(const struct listener *listener, struct errmsg *err)
 {
-    struct object object = {"listener", listener->name};
+    struct object object = {.kind = "listener", .name = listener->name};
     char address[ADDR_TEXT_BYTES];
     int rc = validate_name("listener", listener->name, err);
 
@@ -90,7 +90,7 @@ int validate_settings(const struct cluster_settings *settings, struct errmsg *er
 {
     static const struct range vote_interval = {CLUSTER_VOTE_INTERVAL_MS_MIN,
                                                CLUSTER_VOTE_INTERVAL_MS_MAX, "200ms..5s", "ms"};
-    struct object object = {"cluster settings", NULL};
+    struct object object = {.kind = "cluster settings"};
     char text[CIDR_TEXT_BYTES];
     int rc =
         validate_range(&object, "voteInterval", settings->vote_interval_ms, &vote_interval, err);
@@ -170,7 +170,7 @@ static bool is_zero(const struct public_key *key)
 int validate_node(const struct member_node *node, struct errmsg *err)
 {
     char id[24];
-    struct object object = {"node", id};
+    struct object object = {.kind = "node", .name = id};
 
     snprintf(id, sizeof id, "%" PRIu64, node->node_id);
     if (node->node_id == 0) {
@@ -204,7 +204,7 @@ int validate_node(const struct member_node *node, struct errmsg *err)
 
 int validate_key(const struct access_key *key, struct errmsg *err)
 {
-    struct object object = {"key", key->name};
+    struct object object = {.kind = "key", .name = key->name};
     int rc = validate_name("key", key->name, err);
 
     if (rc == 0 && is_zero(&key->key)) {

@@ -15,6 +15,19 @@
 int validate_name(const char *what, const char *name, struct errmsg *err);
 /* group->backends sorted by endpoint (server_group_sort_backends). */
 int validate_group(const struct server_group *group, struct errmsg *err);
+
+/* As many as a person mends in one go. */
+#define VALIDATE_FAULTS 20
+
+struct validate_faults {
+    int codes[VALIDATE_FAULTS]; /* ERR_* */
+    struct errmsg messages[VALIDATE_FAULTS];
+    uint32_t n;
+};
+
+/* All that validate_group finds, in its order, instead of the first. A fault may follow from one
+ * before it: of those that name one field only the first counts. */
+void validate_group_all(const struct server_group *group, struct validate_faults *ret_faults);
 /* One backend's weight by the group's profile: 0..100, gwlb 0 or 100. */
 int validate_backend_weight(const struct server_group *group, const struct endpoint *at,
                             unsigned weight, struct errmsg *err);

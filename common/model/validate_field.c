@@ -19,6 +19,16 @@ int object_refuse(const struct object *object, struct errmsg *err, int code, con
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
+    if (object->faults != NULL) {
+        struct validate_faults *faults = object->faults;
+
+        if (faults->n < VALIDATE_FAULTS) {
+            faults->codes[faults->n] = code;
+            errmsg_set(&faults->messages[faults->n++], code, "%s \"%s\": %s", object->kind,
+                       object->name, sentence);
+        }
+        return 0;
+    }
     if (object->name == NULL) {
         return errmsg_set(err, code, "%s: %s", object->kind, sentence);
     }

@@ -7,14 +7,17 @@
 
 #include "common/base/err.h"
 #include "common/model/names.h"
+#include "common/model/validate.h"
 
 /* What a sentence is about: `server group "web": ...`, `cluster settings: ...` (name NULL). */
 struct object {
     const char *kind;
     const char *name;
+    struct validate_faults *faults; /* NULL: the first fault ends the validation */
 };
 
-/* Write "KIND "NAME": sentence" and return `code`. */
+/* Write "KIND "NAME": sentence" and return `code`; where faults are collected, note it there and
+ * return 0, so that the validation goes on. */
 int object_refuse(const struct object *object, struct errmsg *err, int code, const char *format,
                   ...) __attribute__((format(printf, 4, 5)));
 

@@ -158,6 +158,7 @@ static int check_type_fields(const struct object *object, const struct server_gr
 {
     const struct health_check *check = &group->check;
     const char *word = names_word(&names_check_type, check->type);
+    int rc = 0;
 
     if (group->profile == PROFILE_GWLB && check->type != CHECK_TYPE_TCP &&
         check->type != CHECK_TYPE_HTTP) {
@@ -166,9 +167,11 @@ static int check_type_fields(const struct object *object, const struct server_gr
     }
     switch ((enum check_type)check->type) {
     case CHECK_TYPE_TCP:
-        return check_tcp(object, &check->tcp, err);
+        rc = check_foreign_fields(object, check, err);
+        return rc != 0 ? rc : check_tcp(object, &check->tcp, err);
     case CHECK_TYPE_HTTP:
-        return check_http(object, &check->http, err);
+        rc = check_foreign_fields(object, check, err);
+        return rc != 0 ? rc : check_http(object, &check->http, err);
     case CHECK_TYPE_NONE:
     case CHECK_TYPE_UDP:
     case CHECK_TYPE_TLS:
@@ -200,9 +203,6 @@ static int check_check(const struct object *object, const struct server_group *g
     }
     if (rc == 0) {
         rc = validate_choice(object, "check.pacing", &names_pacing, check->pacing, err);
-    }
-    if (rc == 0) {
-        rc = check_foreign_fields(object, check, err);
     }
     if (rc == 0) {
         rc = check_type_fields(object, group, err);
@@ -371,19 +371,26 @@ static int check_labels(const struct object *object, const struct server_group *
     return 0;
 }
 
-int validate_backend_weight(const struct server_group *group, const struct endpoint *at,
-                            unsigned weight, struct errmsg *err)
+static int check_weight(const struct object *object, const struct server_group *group,
+                        const struct endpoint *at, unsigned weight, struct errmsg *err)
 {
-    struct object object = {"server group", group->name};
     char text[ENDPOINT_TEXT_BYTES];
     char field[ENDPOINT_TEXT_BYTES + 32];
 
     snprintf(field, sizeof field, "backend %s: weight", endpoint_format(at, text));
     if (group->profile == PROFILE_GWLB && weight != 0 && weight != 100) {
-        return object_refuse(&object, err, ERR_INVALID,
+        return object_refuse(object, err, ERR_INVALID,
                              "%s must be 0 or 100 with profile gwlb, got %u", field, weight);
     }
-    return validate_range(&object, field, weight, &weight_range, err);
+    return validate_range(object, field, weight, &weight_range, err);
+}
+
+int validate_backend_weight(const struct server_group *group, const struct endpoint *at,
+                            unsigned weight, struct errmsg *err)
+{
+    struct object object = {.kind = "server group", .name = group->name};
+
+    return check_weight(&object, group, at, weight, err);
 }
 
 /* "" or what makes the address unfit for a backend wherever it is allowed. */
@@ -424,7 +431,7 @@ static int check_backend(const struct object *object, const struct server_group 
     if (backend->at.port == 0) {
         return object_refuse(object, err, ERR_INVALID, "backend %s: port must be 1..65535", text);
     }
-    int rc = validate_backend_weight(group, &backend->at, backend->weight, err);
+    int rc = check_weight(object, group, &backend->at, backend->weight, err);
     if (rc == 0 && backend->admin_state != ADMIN_NONE) {
         snprintf(field, sizeof field, "backend %s: adminState", text);
         rc = validate_choice(object, field, &names_admin_state, backend->admin_state, err);
@@ -473,25 +480,40 @@ static int check_backends(const struct object *object, const struct server_group
     return 0;
 }
 
-int validate_group(const struct server_group *group, struct errmsg *err)
+static int check_group(const struct object *object, const struct server_group *group,
+                       struct errmsg *err)
 {
-    struct object object = {"server group", group->name};
-    int rc = validate_name("server group", group->name, err);
+    int rc = check_place(object, group, err);
 
     if (rc == 0) {
-        rc = check_place(&object, group, err);
+        rc = check_check(object, group, err);
     }
     if (rc == 0) {
-        rc = check_check(&object, group, err);
+        rc = check_rule(object, &group->rule, err);
     }
     if (rc == 0) {
-        rc = check_rule(&object, &group->rule, err);
+        rc = check_forwarding(object, group, err);
     }
     if (rc == 0) {
-        rc = check_forwarding(&object, group, err);
+        rc = check_labels(object, group, err);
     }
-    if (rc == 0) {
-        rc = check_labels(&object, group, err);
-    }
-    return rc != 0 ? rc : check_backends(&object, group, err);
+    return rc != 0 ? rc : check_backends(object, group, err);
+}
+
+int validate_group(const struct server_group *group, struct errmsg *err)
+{
+    struct object object = {.kind = "server group", .name = group->name};
+    int rc = validate_name("server group", group->name, err);
+
+    return rc != 0 ? rc : check_group(&object, group, err);
+}
+
+void validate_group_all(const struct server_group *group, struct validate_faults *ret_faults)
+{
+    struct object object = {.kind = "server group", .name = group->name, .faults = ret_faults};
+
+    ret_faults->n = 0;
+    ret_faults->codes[0] = validate_name("server group", group->name, &ret_faults->messages[0]);
+    ret_faults->n = ret_faults->codes[0] != 0;
+    check_group(&object, group, NULL);
 }

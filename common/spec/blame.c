@@ -114,7 +114,9 @@ static void walk(struct blame *blame, const struct spec_table *table, const stru
             continue;
         }
         snprintf(path, sizeof path, "%s%s", prefix, field->name);
-        offer(blame, find_word(blame->sentence, path), child->at);
+        /* A whole object begins at its key. */
+        offer(blame, find_word(blame->sentence, path),
+              field->type == SPEC_TYPE_OBJECT ? child->key_at : child->at);
         offer(blame, find_weak(blame->sentence, field->name), child->at);
         if (field->type == SPEC_TYPE_OBJECT && child->kind == DOC_MAP) {
             char inner[READ_PATH_BYTES];
@@ -211,4 +213,93 @@ struct spec_position read_blame(const struct spec_kind_info *kind, const struct 
         walk(&blame, kind->metadata, metadata, "");
     }
     return blame.at;
+}
+
+/* --- what was not read --- */
+
+/* Whether the sentence names the field, or one of those in it. */
+static bool names_below(const char *sentence, const char *path)
+{
+    size_t n = strlen(path);
+
+    for (const char *at = sentence; (at = strstr(at, path)) != NULL; at++) {
+        bool begins = at == sentence || (!is_word(at[-1]) && at[-1] != '.');
+
+        if (begins && !is_word(at[n])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_unknown(const struct spec_table *table, const struct doc_node *map)
+{
+    for (const struct doc_node *child = map->first; child != NULL; child = child->next) {
+        if (spec_field_find(table, child->key) == NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool was_refused(const struct reading *reading, const struct doc_node *node)
+{
+    for (uint32_t i = 0; i < reading->n_unread; i++) {
+        if (reading->unread[i] == node) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* address and port are read from `at` where they are not there themselves. */
+static const struct doc_node *find_written(const struct spec_field *field,
+                                           const struct doc_node *map)
+{
+    const struct doc_node *node = doc_find(map, field->name);
+
+    return node == NULL && (field->flags & SPEC_ALTERNATE) != 0 ? doc_find(map, "at") : node;
+}
+
+static bool names_unread_in(const struct reading *reading, const struct spec_table *table,
+                            const struct doc_node *map, const char *prefix, const char *sentence)
+{
+    bool is_misspelt = has_unknown(table, map);
+
+    for (size_t i = 0; i < table->n_fields; i++) {
+        const struct spec_field *field = &table->fields[i];
+        const struct doc_node *node = find_written(field, map);
+        char path[READ_PATH_BYTES];
+
+        snprintf(path, sizeof path, "%s%s", prefix, field->name);
+        if (node != NULL && field->type == SPEC_TYPE_OBJECT && node->kind == DOC_MAP) {
+            snprintf(path, sizeof path, "%s%s.", prefix, field->name);
+            if (names_unread_in(reading, field->fields, node, path, sentence)) {
+                return true;
+            }
+            continue;
+        }
+        bool is_wanted = is_misspelt || (field->flags & (SPEC_REQUIRED | SPEC_ALTERNATE)) != 0;
+        bool is_unread = node == NULL ? is_wanted : was_refused(reading, node);
+        if (is_unread &&
+            (names_below(sentence, path) ||
+             (field->type == SPEC_TYPE_LIST && names_below(sentence, field->list->element_word)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool read_names_unread(const struct reading *reading, const struct spec_kind_info *kind,
+                       const struct doc_node *root, const char *sentence)
+{
+    const struct doc_node *metadata = doc_find(root, "metadata");
+    const struct doc_node *spec = doc_find(root, "spec");
+    size_t n = strlen(reading->subject);
+    const char *begin = strncmp(sentence, reading->subject, n) == 0 ? sentence + n : sentence;
+
+    return (spec != NULL && spec->kind == DOC_MAP &&
+            names_unread_in(reading, kind->spec, spec, "", begin)) ||
+           (kind->metadata != NULL && metadata != NULL && metadata->kind == DOC_MAP &&
+            names_unread_in(reading, kind->metadata, metadata, "", begin));
 }

@@ -180,6 +180,12 @@ static int compare_numbered(const void *a, const void *b)
     return order != 0 ? order : (left->index > right->index) - (left->index < right->index);
 }
 
+/* Whether an element of the list says where the backend is. */
+static bool is_read(const struct endpoint *at)
+{
+    return at->port != 0 && at->addr.family != ADDR_NONE;
+}
+
 /* Case A24. The first of a pair that is in the document twice is the one to keep. */
 static int check_duplicates(struct reading *reading, const struct server_group *group,
                             const struct doc_node *list)
@@ -192,10 +198,15 @@ static int check_duplicates(struct reading *reading, const struct server_group *
     if (sorted == NULL) {
         return read_refuse(reading, list->at, ERR_NOMEM, "out of memory");
     }
-    for (const struct doc_node *child = list->first; child != NULL; child = child->next, n++) {
-        sorted[n] = (struct numbered_backend){group->backends[n].at, child, n};
+    uint32_t index = 0;
+    for (const struct doc_node *child = list->first; child != NULL; child = child->next, index++) {
+        const struct endpoint *at = &group->backends[index].at;
+
+        if (is_read(at)) {
+            sorted[n++] = (struct numbered_backend){*at, child, index};
+        }
     }
-    assert(n == group->n_backends);
+    assert(index == group->n_backends);
     qsort(sorted, n, sizeof *sorted, compare_numbered);
     const struct numbered_backend *worst = NULL;
     const struct numbered_backend *first = NULL;
@@ -215,76 +226,149 @@ static int check_duplicates(struct reading *reading, const struct server_group *
     return rc;
 }
 
+/* Without those whose address or port was not read, and those that are there already: the others
+ * are judged. Sorted. */
+static void drop_unfit(struct server_group *group, bool has_duplicates)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < group->n_backends; i++) {
+        const struct backend *backend = &group->backends[i];
+        bool is_again = has_duplicates && n > 0 &&
+                        endpoint_compare(&group->backends[n - 1].at, &backend->at) == 0;
+
+        if (is_read(&backend->at) && !is_again) {
+            group->backends[n++] = *backend;
+        }
+    }
+    group->n_backends = n;
+}
+
 static int finish_group(struct reading *reading, const struct doc_node *spec,
-                        struct server_group *group, struct errmsg *ret_invalid)
+                        struct server_group *group, struct validate_faults *ret_faults)
 {
     const struct doc_node *list = doc_find(spec, "backends");
+    int rc = 0;
 
-    if (list != NULL) {
-        int rc = plant_is("spec-twice") ? 0 : check_duplicates(reading, group, list);
-
-        if (rc != 0) {
+    if (list != NULL && list->kind == DOC_LIST && group->n_backends == list->n_children) {
+        rc = plant_is("spec-twice") ? 0 : check_duplicates(reading, group, list);
+        if (rc == ERR_NOMEM) {
             return rc;
         }
         server_group_sort_backends(group);
+        drop_unfit(group, rc != 0);
     }
-    return validate_group(group, ret_invalid);
+    validate_group_all(group, ret_faults);
+    return rc;
 }
 
-/* The checks of the whole object. A fault without a place is in *ret_invalid. */
+/* The checks of the whole object, also of one that was read in part. The faults that the model
+ * finds have no place yet. */
 static int finish(struct reading *reading, enum spec_kind kind, const struct doc_node *spec,
-                  void *base, struct errmsg *ret_invalid)
+                  void *base, struct validate_faults *ret_faults)
 {
+    struct errmsg *message = &ret_faults->messages[0];
+    int code = 0;
+
     switch (kind) {
     case SPEC_GROUP:
-        return finish_group(reading, spec, base, ret_invalid);
+        return finish_group(reading, spec, base, ret_faults);
     case SPEC_LISTENER:
         ((struct listener *)base)->port_last = ((struct listener *)base)->at.port;
-        return validate_listener(base, ret_invalid);
-    case SPEC_CLUSTER_SETTINGS:
-        return validate_settings(base, ret_invalid);
-    case SPEC_NODE:
-        return validate_node(base, ret_invalid);
-    case SPEC_KEY:
-        return validate_key(base, ret_invalid);
-    case SPEC_KIND_NONE:
+        code = validate_listener(base, message);
         break;
+    case SPEC_CLUSTER_SETTINGS:
+        code = validate_settings(base, message);
+        break;
+    case SPEC_NODE:
+        code = validate_node(base, message);
+        break;
+    case SPEC_KEY:
+        code = validate_key(base, message);
+        break;
+    case SPEC_KIND_NONE:
+        assert(false);
+        return ERR_INTERNAL;
     }
-    assert(false);
-    return ERR_INTERNAL;
+    ret_faults->codes[0] = code;
+    ret_faults->n = code != 0;
+    return 0;
 }
 
-/* Put the model's sentence and its place into the error. Where nothing that the document says is
- * at fault, it is a default of the profile. */
-static void place_invalid(struct reading *reading, const struct spec_kind_info *kind,
-                          const struct doc_node *root, struct errmsg *invalid)
+/* Find the place of the model's sentence. Where nothing that the document says is at fault, it is a
+ * default of the profile. */
+static struct spec_position place_fault(const struct spec_kind_info *kind,
+                                        const struct doc_node *root, struct errmsg *sentence)
 {
     const struct spec_position nowhere = {0, 0};
     const struct doc_node *spec = doc_find(root, "spec");
     const struct doc_node *profile = doc_find(spec, "profile");
-    struct spec_error spare;
-    struct spec_error *err = read_error_new(reading->errors, &spare);
+    struct spec_position at = read_blame(kind, root, nowhere, sentence);
 
-    err->at = read_blame(kind, root, nowhere, invalid);
-    err->message = *invalid;
-    if (err->at.line != 0) {
-        return;
+    if (at.line != 0) {
+        return at;
     }
-    err->at = spec->key_at;
-    if (profile != NULL) {
-        err->at = profile->at;
-        size_t used = strlen(err->message.text);
+    if (profile == NULL || profile->kind != DOC_SCALAR) {
+        return spec->key_at;
+    }
+    size_t used = strlen(sentence->text);
+    snprintf(sentence->text + used, sizeof sentence->text - used, " (a default of profile %.8s)",
+             profile->text);
+    return profile->at;
+}
 
-        snprintf(err->message.text + used, sizeof err->message.text - used,
-                 " (a default of profile %.8s)", profile->text);
+static bool is_told(const struct spec_errors *errors, uint32_t first, struct spec_position at)
+{
+    for (uint32_t i = first; i < errors->n; i++) {
+        if (errors->items[i].at.line == at.line && errors->items[i].at.column == at.column) {
+            return true;
+        }
     }
+    return false;
+}
+
+/* Tell what the model found: one fault a place, since a second one follows from the first or can
+ * wait for it, and none that may come from a field that was not read. Returns the first code. */
+static int tell_faults(struct reading *reading, const struct spec_kind_info *kind,
+                       const struct doc_node *root, uint32_t first, struct validate_faults *faults)
+{
+    bool is_whole = reading->errors->n == first;
+    int rc = 0;
+
+    for (uint32_t i = 0; i < faults->n; i++) {
+        struct errmsg *sentence = &faults->messages[i];
+        struct spec_position at = place_fault(kind, root, sentence);
+        struct spec_error spare;
+
+        if (is_told(reading->errors, first, at) ||
+            (!is_whole && read_names_unread(reading, kind, root, sentence->text))) {
+            continue;
+        }
+        struct spec_error *err = read_error_new(reading->errors, &spare);
+        err->at = at;
+        err->message = *sentence;
+        rc = rc != 0 ? rc : faults->codes[i];
+    }
+    return rc;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct spec_error *left = a;
+    const struct spec_error *right = b;
+
+    if (left->at.line != right->at.line) {
+        return left->at.line < right->at.line ? -1 : 1;
+    }
+    return (left->at.column > right->at.column) - (left->at.column < right->at.column);
 }
 
 static int read_body(struct reading *reading, const struct spec_kind_info *kind,
                      const struct doc_node *root, void *base)
 {
     const struct doc_node *spec = doc_find(root, "spec");
-    struct errmsg invalid = {{0}};
+    uint32_t first = reading->errors->n;
+    struct validate_faults faults;
 
     if (spec == NULL || spec->kind != DOC_MAP) {
         return read_refuse(reading, spec == NULL ? root->at : spec->at, ERR_INVALID,
@@ -300,13 +384,18 @@ static int read_body(struct reading *reading, const struct spec_kind_info *kind,
     int in_metadata = read_metadata(reading, kind, root, base);
     int in_spec = read_table(reading, &place);
     int rc = in_metadata != 0 ? in_metadata : in_spec;
-    if (rc == 0) {
-        rc = finish(reading, kind->kind, spec, base, &invalid);
+    if (in_metadata == ERR_NOMEM || in_spec == ERR_NOMEM || reading->errors->has_more) {
+        return rc;
     }
-    if (rc != 0 && invalid.text[0] != '\0') {
-        place_invalid(reading, kind, root, &invalid);
+    int in_list = finish(reading, kind->kind, spec, base, &faults);
+    rc = rc != 0 ? rc : in_list;
+    if (in_list == ERR_NOMEM) {
+        return rc;
     }
-    return rc;
+    int in_whole = tell_faults(reading, kind, root, first, &faults);
+    qsort(&reading->errors->items[first], reading->errors->n - first,
+          sizeof reading->errors->items[0], compare_places);
+    return rc != 0 ? rc : in_whole;
 }
 
 int read_document(const struct doc_node *root, struct spec_document *ret_document,

@@ -30,7 +30,6 @@ int read_refuse(struct reading *reading, struct spec_position at, int code, cons
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
-    reading->is_refused = true;
     err->at = at;
     return errmsg_set(&err->message, code, "%s: %s", reading->subject, sentence);
 }
@@ -289,6 +288,21 @@ static int read_object(struct reading *reading, const struct spec_field *field,
     return read_table(reading, &place);
 }
 
+/* Whether a refusal is of something inside the value, and not of the field: backends that were read
+ * are judged without the others (document.c), short lists are not judged in part. */
+static bool is_inside(const struct spec_field *field, const struct doc_node *child)
+{
+    return (field->type == SPEC_TYPE_OBJECT && child->kind == DOC_MAP) ||
+           (field->type == SPEC_TYPE_LIST && child->kind == DOC_LIST && field->list->is_allocated);
+}
+
+static void note_unread(struct reading *reading, const struct doc_node *child)
+{
+    if (reading->n_unread < SPEC_ERRORS) {
+        reading->unread[reading->n_unread++] = child;
+    }
+}
+
 static int read_field(struct reading *reading, const struct read_place *place,
                       const struct spec_field *field, const struct doc_node *child)
 {
@@ -300,13 +314,6 @@ static int read_field(struct reading *reading, const struct read_place *place,
     if ((field->flags & SPEC_LATER) != 0) {
         return read_refuse(reading, child->key_at, ERR_UNAVAILABLE_YET, "%s is not available yet",
                            path);
-    }
-    if (!spec_field_applies(field, place->base)) {
-        if (reading->is_refused) {
-            return 0; /* what it hangs on may be what was refused */
-        }
-        return read_refuse(reading, child->key_at, ERR_INVALID, "%s is allowed only with %s", path,
-                           field->when_text);
     }
     switch ((enum spec_type)field->type) {
     case SPEC_TYPE_OBJECT:
@@ -389,6 +396,9 @@ int read_table(struct reading *reading, const struct read_place *place)
 
         if (field != NULL) {
             rc = read_field(reading, place, field, child);
+            if (rc != 0 && !is_inside(field, child)) {
+                note_unread(reading, child);
+            }
         } else if (!plant_is("spec-unknown")) {
             rc = refuse_unknown(reading, place, child);
         }

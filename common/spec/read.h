@@ -10,8 +10,10 @@
 
 /* One document under way. */
 struct reading {
-    struct spec_errors *errors;       /* borrowed */
-    bool is_refused;                  /* something in this document was */
+    struct spec_errors *errors; /* borrowed */
+    /* Fields of this document whose values were refused: what hangs on them is not judged. */
+    const struct doc_node *unread[SPEC_ERRORS];
+    uint32_t n_unread;
     char subject[READ_SUBJECT_BYTES]; /* `server group "web"`: how sentences begin */
     enum profile profile;             /* of a group; for the defaults of its backends */
 };
@@ -51,5 +53,10 @@ void read_element_name(const struct spec_list *list, const struct doc_node *elem
  * rewritten with the field names of documents (on_timeout -> onTimeout). */
 struct spec_position read_blame(const struct spec_kind_info *kind, const struct doc_node *root,
                                 struct spec_position otherwise, struct errmsg *sentence);
+
+/* Whether the sentence may follow from a field that was not read: it names one that was refused, or
+ * that is missing where a field is misspelt or has to be there. */
+bool read_names_unread(const struct reading *reading, const struct spec_kind_info *kind,
+                       const struct doc_node *root, const char *sentence);
 
 #endif
