@@ -203,14 +203,18 @@ static const char *type_word(const struct spec_field *field)
 
 static void put_advice(FILE *out, const char *path)
 {
+    bool is_first = true;
+
     for (size_t i = 0; i < SPEC_N_ADVICE; i++) {
         size_t n = strlen(path);
         bool is_here = strncmp(spec_advice[i].path, path, n) == 0 &&
                        (spec_advice[i].path[n] == '\0' || spec_advice[i].path[n] == '.');
 
         if (is_here) {
-            fprintf(out, "\n%s", spec_advice[i].id);
-            render_wrapped(out, 5, (unsigned)strlen(spec_advice[i].id), spec_advice[i].text);
+            fputs(is_first ? "\nadvice\n" : "", out);
+            is_first = false;
+            fputs("  -", out);
+            render_wrapped(out, 4, 3, spec_advice[i].text);
         }
     }
 }

@@ -50,6 +50,29 @@ char *explain_default_text(const struct spec_field *field, const void *base, cha
     return value_format(field, from, text, text_bytes);
 }
 
+/* The default, or how it is when nothing says it. */
+static const char *profile_cell(const struct spec_field *field, const void *base, char *text,
+                                size_t text_bytes)
+{
+    if ((field->flags & SPEC_LATER) != 0) {
+        return "-";
+    }
+    if ((field->flags & SPEC_ZERO_KEEPS) != 0 && field->names != NULL) {
+        /* As it is; a new object begins with the first word. */
+        snprintf(text, text_bytes, "%s", field->names->rows[0].word);
+        return text;
+    }
+    explain_default_text(field, base, text, text_bytes);
+    return text[0] != '\0' ? text : "none";
+}
+
+/* The name and the backends of a group are its own, and the profile is the column. */
+static bool is_of_profile(const struct spec_field *field)
+{
+    return (field->flags & (SPEC_REQUIRED | SPEC_ALTERNATE)) == 0 &&
+           field->type != SPEC_TYPE_LIST && field->type != SPEC_TYPE_ENDPOINT;
+}
+
 /* Rows of all fields below a table, one column a profile. */
 static void put_profile_rows(struct render_table *rows, const struct spec_table *table,
                              const uint8_t *const bases[], size_t n_bases, const char *prefix)
@@ -71,18 +94,40 @@ static void put_profile_rows(struct render_table *rows, const struct spec_table 
             }
             continue;
         }
-        if ((field->flags & SPEC_BY_PROFILE) == 0 || !explain_has_default(field)) {
+        if (!is_of_profile(field)) {
             continue;
         }
         render_row(rows);
         render_cell(rows, "%s", path);
         for (size_t b = 0; b < n_bases; b++) {
-            render_cell(rows, "%s", explain_default_text(field, bases[b], text, sizeof text));
+            render_cell(rows, "%s", profile_cell(field, bases[b], text, sizeof text));
+        }
+        if ((field->flags & SPEC_LATER) != 0) {
+            render_cell(rows, "not available yet");
+            continue;
         }
         render_cell(
             rows, "%s%s%s", value_format_allowed(field, text, sizeof text),
             field->later == NULL ? "" : "; not yet: ", field->later == NULL ? "" : field->later);
     }
+}
+
+static void put_weight_row(struct render_table *rows, const enum profile wanted[], size_t n)
+{
+    const struct spec_list *list =
+        spec_field_find(spec_kind_info(SPEC_GROUP)->spec, "backends")->list;
+    const struct spec_field *field = spec_field_find(list->fields, "weight");
+    char text[VALUE_TEXT_BYTES];
+
+    render_row(rows);
+    render_cell(rows, "backends.weight");
+    for (size_t i = 0; i < n; i++) {
+        struct backend backend = {0};
+
+        profile_backend_defaults(wanted[i], &backend);
+        render_cell(rows, "%s", explain_default_text(field, &backend, text, sizeof text));
+    }
+    render_cell(rows, "%s", value_format_allowed(field, text, sizeof text));
 }
 
 static int put_profiles(struct ctl *ctl, const enum profile wanted[], size_t n)
@@ -108,11 +153,14 @@ static int put_profiles(struct ctl *ctl, const enum profile wanted[], size_t n)
         spec_field_find(spec_kind_info(SPEC_GROUP)->spec, "check")->fields;
     put_profile_rows(rows, spec_kind_info(SPEC_GROUP)->spec, plain, n, "");
     put_profile_rows(rows, spec_field_find(check, "http")->fields, http, n, "check.http.");
+    put_weight_row(rows, wanted, n);
     render_table_print(ctl, rows);
     free(groups);
     fputs(
-        "\nThe check is tcp by default; check.http.* are the defaults of an http check. A backend "
-        "has weight 100.\n",
+        "\n- = not available yet. The check is tcp by default; check.http.* are the defaults of an "
+        "http\ncheck. With gwlb a check is tcp or http and a weight is 0 or 100. Self-doubt and "
+        "the "
+        "hold\nswitch are always there: nodectl explain self-doubt, nodectl explain guards.\n",
         ctl->out);
     return 0;
 }

@@ -88,6 +88,9 @@ void render_backends(struct ctl *ctl, Jury__V1__BackendStatus *const backends[],
                      bool with_group);
 /* One line on how far a drain is. */
 void render_drain(struct ctl *ctl, const Jury__V1__DrainStatus *drain);
+/* One indented line of `why`: what ends the open flows - an operator's drain, a removal, or the
+ * ejection of an unhealthy backend whose group drains. */
+void render_flow_end(struct ctl *ctl, const Jury__V1__DrainStatus *drain);
 /* The same without a line end and what changes each moment. Given: free(); NULL: no memory. */
 char *render_drain_progress(const Jury__V1__DrainStatus *drain);
 void render_listeners(struct ctl *ctl, const Jury__V1__ListListenersResponse *listeners);

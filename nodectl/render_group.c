@@ -77,15 +77,17 @@ static void put_fields(FILE *out, const struct spec_table *table, const void *ba
     }
 }
 
-static void put_window(FILE *out, const char *title, const Jury__V1__Window *window)
+/* answers: which ones it is for, or "". */
+static void put_window(FILE *out, const char *title, const Jury__V1__Window *window,
+                       const char *answers)
 {
     char opinion[RENDER_TEXT_BYTES];
     char verdict[RENDER_TEXT_BYTES];
 
     if (window != NULL) {
-        fprintf(out, "  %-26s %s to a node's opinion, %s to the verdict everywhere\n", title,
+        fprintf(out, "  %-26s %s to a node's opinion, %s to the verdict everywhere%s\n", title,
                 render_duration(window->opinion, opinion),
-                render_duration(window->verdict, verdict));
+                render_duration(window->verdict, verdict), answers);
     }
 }
 
@@ -121,14 +123,20 @@ void render_group(struct ctl *ctl, const Jury__V1__DescribeGroupResponse *answer
         fprintf(out, "  %-26s %s\n", title, group->labels[i].value);
     }
     put_fields(out, spec_kind_info(SPEC_GROUP)->spec, group, "");
-    put_window(out, "failure window", answer->failure_window);
-    snprintf(title, sizeof title, "success window (r = %.40s)",
+    put_window(out, "failure window", answer->failure_window, "");
+    snprintf(title, sizeof title, ", with answers of %.40s",
              render_duration(answer->assumed_response, text));
-    put_window(out, title, answer->success_window);
+    put_window(out, "success window", answer->success_window, title);
     if (answer->n_backends > 0) {
         fputc('\n', out);
         render_backends(ctl, answer->backends, answer->n_backends, false);
     }
+}
+
+/* Flows of an unhealthy backend that have a deadline: nobody drains it and nobody counts them. */
+static bool is_ejection(const Jury__V1__DrainStatus *drain)
+{
+    return drain->cause == JURY__V1__DRAIN_STATUS__CAUSE__CAUSE_VERDICT;
 }
 
 static void put_drain_cell(struct render_table *table, const Jury__V1__DrainStatus *drain)
@@ -137,6 +145,9 @@ static void put_drain_cell(struct render_table *table, const Jury__V1__DrainStat
 
     if (drain == NULL) {
         render_cell(table, "-");
+    } else if (is_ejection(drain)) {
+        render_cell(table, "ejection, %s left",
+                    drain->remaining != NULL ? render_duration(drain->remaining, text) : "0s");
     } else if (drain->is_done) {
         render_cell(table, "done%s", drain->n_uncounted_nodes > 0 ? ", flows unknown" : "");
     } else if (drain->remaining != NULL) {
@@ -256,6 +267,24 @@ void render_drain(struct ctl *ctl, const Jury__V1__DrainStatus *drain)
 {
     put_drain(ctl->out, drain, true);
     fputc('\n', ctl->out);
+}
+
+void render_flow_end(struct ctl *ctl, const Jury__V1__DrainStatus *drain)
+{
+    char text[RENDER_TEXT_BYTES];
+
+    if (!is_ejection(drain)) {
+        bool is_removal = drain->cause == JURY__V1__DRAIN_STATUS__CAUSE__CAUSE_REMOVED;
+
+        fprintf(ctl->out, "  %-12s ", is_removal ? "removal" : "drain");
+        render_drain(ctl, drain);
+    } else if (drain->remaining != NULL) {
+        fprintf(ctl->out,
+                "  ejection     its open flows are closed in %s: unhealthy, and drain is on\n",
+                render_duration(drain->remaining, text));
+    } else {
+        fputs("  ejection     its open flows were closed: unhealthy, and drain is on\n", ctl->out);
+    }
 }
 
 char *render_drain_progress(const Jury__V1__DrainStatus *drain)

@@ -217,6 +217,16 @@ static void put_rule(FILE *out, const Jury__V1__VerdictRule *rule)
     }
 }
 
+/* The answers that the success window is for; `group describe` has it for those of an assumed time.
+ */
+static const char *window_answers(const Jury__V1__OwnProbing *probing)
+{
+    const Jury__V1__ProbeResult *last = probing->last;
+    bool has_passed = last != NULL && last->reason == JURY__V1__PROBE_REASON__PROBE_REASON_OK;
+
+    return has_passed ? "with answers like the last" : "with answers at once";
+}
+
 /* How this node probes, and the last result: case A11 wants both addresses. */
 static void put_probing(FILE *out, const Jury__V1__WhyResponse *why)
 {
@@ -241,8 +251,8 @@ static void put_probing(FILE *out, const Jury__V1__WhyResponse *why)
             probing->pass_streak);
     fprintf(out, "  windows      %s from the first failing probe to this node's vote at most",
             render_duration(probing->failure_window, text));
-    fprintf(out, ", %s from the first passing one\n",
-            render_duration(probing->success_window, text));
+    fprintf(out, ", %s from the first passing one %s\n",
+            render_duration(probing->success_window, text), window_answers(probing));
     if (probing->last != NULL) {
         const Jury__V1__ProbeResult *last = probing->last;
 
@@ -251,6 +261,38 @@ static void put_probing(FILE *out, const Jury__V1__WhyResponse *why)
                 render_duration(last->response_time, other));
         fprintf(out, "%s ago: %s\n", render_duration(last->age, text), last->sentence);
     }
+}
+
+static bool is_local(const Jury__V1__VerdictRule *rule, bool is_down)
+{
+    const Jury__V1__Rule *column = rule == NULL                  ? NULL
+                                   : is_down || rule->up == NULL ? rule->down
+                                                                 : rule->up;
+
+    return column != NULL && column->kind == JURY__V1__RULE__KIND__KIND_LOCAL;
+}
+
+/* The votes that stand for the state and why they are what they are; none if something other than
+ * votes keeps it. */
+static void put_deciders(FILE *out, const Jury__V1__WhyResponse *why)
+{
+    bool is_down = why->verdict->state == JURY__V1__HEALTH_STATE__HEALTH_STATE_UNHEALTHY;
+    char nodes[RENDER_TEXT_BYTES] = "this node";
+    size_t n = 1;
+
+    if (why->verdict->n_held_causes > 0 || why->verdict->n_marks > 0 || why->n_reasons == 0) {
+        return;
+    }
+    if (!is_local(why->rule, is_down)) {
+        n = list_nodes(why, is_down ? OPINION_FAIL : OPINION_PASS, nodes);
+    }
+    fprintf(out, "  decided by   the %s vote%s of %s:", is_down ? "failing" : "passing",
+            n == 1 ? "" : "s", nodes);
+    for (size_t i = 0; i < why->n_reasons; i++) {
+        fprintf(out, "%s %s, %s", i == 0 ? "" : ";", probe_reason_word((unsigned)why->reasons[i]),
+                probe_reason_sentence((unsigned)why->reasons[i]));
+    }
+    fputc('\n', out);
 }
 
 static void put_counts(FILE *out, const Jury__V1__WhyResponse *why)
@@ -267,11 +309,7 @@ static void put_counts(FILE *out, const Jury__V1__WhyResponse *why)
                 "               lost votes that only block: %" PRIu32 " pass, %" PRIu32 " fail\n",
                 why->n_remembered_pass, why->n_remembered_fail);
     }
-    for (size_t i = 0; i < why->n_reasons; i++) {
-        fprintf(out, "%s %s: %s\n", i == 0 ? "  decided by  " : "              ",
-                probe_reason_word((unsigned)why->reasons[i]),
-                probe_reason_sentence((unsigned)why->reasons[i]));
-    }
+    put_deciders(out, why);
 }
 
 static void put_use(FILE *out, const Jury__V1__WhyResponse *why)
@@ -340,8 +378,7 @@ void render_why(struct ctl *ctl, const Jury__V1__WhyResponse *why, uint64_t revi
     put_counts(out, why);
     put_use(out, why);
     if (why->drain != NULL) {
-        fputs("  drain        ", out);
-        render_drain(ctl, why->drain);
+        render_flow_end(ctl, why->drain);
     }
     fprintf(out, "  revision     %" PRIu64 "\n", revision);
     if (why->n_votes > 0) {

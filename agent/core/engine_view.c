@@ -117,13 +117,16 @@ static bool knows_reason(const struct backend_view *view, uint8_t reason)
 /* Reasons of the votes that stand for the present state. */
 static void view_reasons(struct backend_view *view)
 {
-    uint8_t wanted = view->health_state == HEALTH_UNHEALTHY ? OPINION_FAIL : OPINION_PASS;
+    bool is_down = view->health_state == HEALTH_UNHEALTHY;
+    bool is_local = (is_down ? view->rule.down.kind : view->rule.up.kind) == RULE_LOCAL;
+    uint8_t wanted = is_down ? OPINION_FAIL : OPINION_PASS;
 
     for (unsigned i = 0; i < view->n_votes; i++) {
         const struct vote_view *vote = &view->votes[i];
 
-        if (vote->standing == STANDING_COUNTED && vote->opinion == wanted && vote->has_detail &&
-            view->n_reasons < sizeof view->reasons && !knows_reason(view, vote->reason)) {
+        if ((vote->is_self || !is_local) && vote->standing == STANDING_COUNTED &&
+            vote->opinion == wanted && vote->has_detail && view->n_reasons < sizeof view->reasons &&
+            !knows_reason(view, vote->reason)) {
             view->reasons[view->n_reasons++] = vote->reason;
         }
     }

@@ -69,15 +69,26 @@ static char *voters(const struct view *view, const struct event *event)
                        n[1] == 0 ? "" : "; against it: ", text[1]);
 }
 
+/* The votes that decided: the failing ones of an ejection, the passing ones of a recovery. */
 static char *verdict_sentence(const struct view *view, const struct event *event, const char *what)
 {
-    bool has_reason = event->reason > REASON_OK;
+    const char *to = state_word(event, event->to);
+    const char *from = state_word(event, event->from);
+    bool is_down = event->to == HEALTH_UNHEALTHY;
+    bool has_reason = is_down && event->reason > REASON_OK;
+    unsigned n = is_down ? event->n_fail : event->n_pass;
     const char *who = voters(view, event);
 
-    return wire_format(view->arena, "%s is %s, was %s: %u of %u votes fail%s%s%s", what,
-                       state_word(event, event->to), state_word(event, event->from), event->n_fail,
-                       event->n_counted, has_reason ? ", " : "",
-                       has_reason ? probe_reason_word(event->reason) : "", who != NULL ? who : "");
+    if (event->n_observers == 0) { /* decided by no votes: maintenance, checks off, a new check */
+        return wire_format(view->arena, "%s is %s, was %s", what, to, from);
+    }
+    return wire_format(view->arena, "%s is %s, was %s: %u of %u votes %s%s%s%s", what, to, from, n,
+                       event->n_counted,
+                       is_down  ? (n == 1 ? "fails" : "fail")
+                       : n == 1 ? "passes"
+                                : "pass",
+                       has_reason ? ", " : "", has_reason ? probe_reason_word(event->reason) : "",
+                       who != NULL ? who : "");
 }
 
 /* "this node doubts its own tcp and http probes (score 5): loop-late,isolated" */

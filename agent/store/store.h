@@ -211,26 +211,28 @@ struct store_peer_status {
     uint64_t match_index;     /* leader only */
 };
 
-/* Counters of what was refused or dropped, all since the start. */
-#define STORE_COUNTERS(X)                                                                    \
-    X(received, "messages that reached the Raft lane")                                       \
-    X(dropped_identity, "a sender in the text that differs from the key's (S: ZAP User-Id)") \
-    X(dropped_cluster, "another cluster id")                                                 \
-    X(dropped_incarnation, "a wiped, replaced or unknown member, or not for this one")       \
-    X(dropped_malformed, "bytes that do not decode")                                         \
-    X(dropped_version, "an unknown major version")                                           \
-    X(dropped_stale, "older than the last one delivered of that sender (RN3)")               \
-    X(dropped_state, "of no use in the present state (stray vote results, RN3 rejections)")  \
-    X(cut_changes, "AppendEntries cut before a membership entry (RN2)")                      \
-    X(held_snapshots, "snapshots held back while an own one was taken (RN1)")                \
-    X(sent, "messages handed to libzmq")                                                     \
-    X(send_evicted, "messages dropped because a peer was not reachable")                     \
-    X(snapshot_repeats, "repeated InstallSnapshot not sent")                                 \
-    X(proposals, "commands given to Raft")                                                   \
-    X(barriers, "barriers given to Raft")                                                    \
-    X(old_epochs, "hellos of a start of the peer before its newest: a restored directory")   \
-    X(states_differ, "hellos with another state hash at the same revision (R-RAFT-6)")       \
-    X(snapshots, "snapshots taken")                                                          \
+/* Counters of what was refused or dropped, all since the start: dropped_stale and dropped_state
+ * guard against RN3, cut_changes against RN2, held_snapshots against RN1; states_differ is
+ * R-RAFT-6. */
+#define STORE_COUNTERS(X)                                                                  \
+    X(received, "messages that reached the Raft lane")                                     \
+    X(dropped_identity, "a sender in the text that differs from the key's ")               \
+    X(dropped_cluster, "another cluster id")                                               \
+    X(dropped_incarnation, "a wiped, replaced or unknown member, or not for this one")     \
+    X(dropped_malformed, "bytes that do not decode")                                       \
+    X(dropped_version, "an unknown major version")                                         \
+    X(dropped_stale, "older than the last one delivered of that sender")                   \
+    X(dropped_state, "of no use in the present state (stray vote results and rejections)") \
+    X(cut_changes, "AppendEntries cut before a membership entry")                          \
+    X(held_snapshots, "snapshots held back while an own one was taken")                    \
+    X(sent, "messages handed to libzmq")                                                   \
+    X(send_evicted, "messages dropped because a peer was not reachable")                   \
+    X(snapshot_repeats, "repeated InstallSnapshot not sent")                               \
+    X(proposals, "commands given to Raft")                                                 \
+    X(barriers, "barriers given to Raft")                                                  \
+    X(old_epochs, "hellos of a start of the peer before its newest: a restored directory") \
+    X(states_differ, "hellos with another state hash at the same revision")                \
+    X(snapshots, "snapshots taken")                                                        \
     X(elections_won, "times this node became leader")
 
 struct store_counters {

@@ -1,54 +1,54 @@
 #include "common/spec/advice.h"
 
-/* In the order of the rows below. */
+/* In the order of the rows below; behind each the statement of the seed documents, or the case. */
 enum advice_row {
-    SLOW_TIMEOUT,
-    HOST_MISSING,
-    CHECK_OFF,
-    SOURCE_RANGE,
-    SOURCE_RULES,
-    OWN_PAGE,
-    RESET_LOGS,
-    QUIET_PROBES,
-    RATE_LIMITED_ICMP,
-    CONNECTION_POOLS,
-    HOST_CHECKED
+    SLOW_TIMEOUT,      /* A19 */
+    HOST_MISSING,      /* S107 */
+    CHECK_OFF,         /* S28 */
+    SOURCE_RANGE,      /* S32 */
+    SOURCE_RULES,      /* S33 */
+    OWN_PAGE,          /* S38 */
+    RESET_LOGS,        /* S43 */
+    QUIET_PROBES,      /* S44 */
+    RATE_LIMITED_ICMP, /* S49 */
+    CONNECTION_POOLS,  /* S96, S97 */
+    HOST_CHECKED       /* S108 */
 };
 
 const struct spec_advice spec_advice[SPEC_N_ADVICE] = {
-    [SLOW_TIMEOUT] = {"A19", "group.check.timeout", true,
+    [SLOW_TIMEOUT] = {"slow-timeout", "group.check.timeout", true,
                       "With check.timeout longer than check.interval a silent backend is probed "
                       "less often than the interval says, since a probe is never begun before the "
                       "last one has ended."},
-    [HOST_MISSING] = {"S107", "group.check.http.host", true,
+    [HOST_MISSING] = {"host-missing", "group.check.http.host", true,
                       "HTTP 1.1 asks for a Host header; with host: omitted many servers answer "
                       "400. Set check.http.domain, or host: address:port."},
-    [CHECK_OFF] = {"S28", "group.check.enabled", false,
+    [CHECK_OFF] = {"check-off", "group.check.enabled", false,
                    "With checks off a dead backend keeps getting flows. To spare a loaded "
                    "backend, lengthen check.interval or probe with tcp instead of http."},
-    [SOURCE_RANGE] = {"S32", "group.check.source", false,
+    [SOURCE_RANGE] = {"source-range", "group.check.source", false,
                       "Profile clb: probes of the original come from 100.64.0.0/10. No rule of a "
                       "security group is needed for them, but a packet filter on the backend must "
                       "let them in; here they come from the nodes' own addresses."},
-    [SOURCE_RULES] = {"S33", "group.check.source", false,
+    [SOURCE_RULES] = {"source-rules", "group.check.source", false,
                       "Profile clb: open service ports to your own network only, never to "
                       "0.0.0.0/0, and leave the nodes' probe addresses out of such rules."},
-    [OWN_PAGE] = {"S38", "group.check.http.expect", false,
+    [OWN_PAGE] = {"own-page", "group.check.http.expect", false,
                   "Rather than letting 4xx or 5xx pass, give the check a page of its own, such as "
                   "/health, that answers 200."},
-    [RESET_LOGS] = {"S43", "group.check.tcp", false,
+    [RESET_LOGS] = {"reset-logs", "group.check.tcp", false,
                     "A tcp probe ends in a reset: the application may log \"connection reset by "
                     "peer\" once an interval and node."},
-    [QUIET_PROBES] = {"S44", "group.check.tcp", false,
+    [QUIET_PROBES] = {"quiet-probes", "group.check.tcp", false,
                       "If resets in the backend's log disturb, check with http, or let the "
                       "application ignore resets that come from the nodes' addresses."},
-    [RATE_LIMITED_ICMP] = {"S49", "group.check.udp", false,
+    [RATE_LIMITED_ICMP] = {"rate-limited-icmp", "group.check.udp", false,
                            "Linux limits how many ICMP errors it sends: under load a closed UDP "
                            "port may stay silent and a dead service look healthy."},
-    [CONNECTION_POOLS] = {"S96", "group.check.tcp", false,
+    [CONNECTION_POOLS] = {"connection-pools", "group.check.tcp", false,
                           "Connection pools, those of Java among them, may count the probes' "
-                          "resets as errors (S97: http checks avoid it)."},
-    [HOST_CHECKED] = {"S108", "group.check.http.domain", false,
+                          "resets as errors; http checks avoid it."},
+    [HOST_CHECKED] = {"host-checked", "group.check.http.domain", false,
                       "If the application answers by name, set check.http.domain; without it the "
                       "probe may get the page of another site."},
 };

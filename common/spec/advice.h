@@ -1,7 +1,7 @@
 /* Advice on a document that is valid: what the specification's authors tell their users.
  *
  * `nodectl validate` prints what applies to a document, `nodectl explain` all of it beside the
- * field that it belongs to. Rows are named by the statement of the seed documents (S28 ...). */
+ * field that it belongs to. */
 #ifndef JURY_SPEC_ADVICE_H
 #define JURY_SPEC_ADVICE_H
 
@@ -11,7 +11,7 @@
 #include "common/spec/spec.h"
 
 struct spec_advice {
-    const char *id;   /* "S38" */
+    const char *id;   /* for programs: "own-page" */
     const char *path; /* field of `nodectl explain`: "group.check.http.expect" */
     bool is_warning;  /* probably a mistake: also printed by apply; else good to know */
     const char *text; /* one sentence or two */

@@ -103,9 +103,7 @@ static const struct spec_field settings_fields[] = {
      AT(cluster_settings, hold),
      .names = &names_hold,
      .example = "off",
-     .help = "on: the votes take no backend of any group out of service, recoveries apply. Left "
-             "out, it stays as it is, so that applying a file does not end a hold that somebody "
-             "has set with `nodectl hold set`."},
+     .help = SPEC_HOLD_HELP("any group")},
 };
 const struct spec_table spec_settings_table = {"spec", settings_fields, COUNT(settings_fields),
                                                "What holds for the whole cluster."};

@@ -358,9 +358,7 @@ static const struct spec_field group_fields[] = {
      AT(server_group, hold),
      .names = &names_hold,
      .example = "off",
-     .help = "on: the votes take no backend of this group out of service, recoveries apply. Left "
-             "out, it stays as it is, so that applying a file does not end a hold that somebody "
-             "has set with `nodectl hold set`."},
+     .help = SPEC_HOLD_HELP("this group")},
     {.name = "drain",
      .type = SPEC_TYPE_OBJECT,
      AT(server_group, drain),

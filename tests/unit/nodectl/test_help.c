@@ -3,7 +3,12 @@
 
 #include <ctype.h>
 #include <glob.h>
+#include <regex.h>
+#include <stdio.h>
+#include <string.h>
 
+#include "common/spec/advice.h"
+#include "common/spec/field.h"
 #include "nodectl/commands.h"
 
 static bool is_update;
@@ -141,6 +146,165 @@ static void explanations_are_as_reviewed(void **state)
     }
 }
 
+/* --- all that explain says --- */
+
+/* A row of the specification ("S38", "R-EJ-1", "A19"), or NULL. */
+static const char *find_row_id(const char *text)
+{
+    static const char *const pattern = "(^|[^A-Za-z0-9_])(S[0-9]{1,3}|[RFIGS]-([A-Z]+-)?[0-9]+|A[0-"
+                                       "9]{2}|N[0-9]{1,2})([^A-Za-z0-9_]|$)";
+    regex_t regex;
+    regmatch_t match;
+
+    assert_int_equal(regcomp(&regex, pattern, REG_EXTENDED), 0);
+    int rc = regexec(&regex, text, 1, &match, 0);
+    regfree(&regex);
+    return rc == 0 ? text + match.rm_so : NULL;
+}
+
+static void expect_plain_words(const char *line)
+{
+    struct golden_run run = run_nodectl(line);
+    const char *found = find_row_id(run.out);
+
+    assert_int_equal(run.status, 0);
+    if (found != NULL) {
+        fail_msg("nodectl %s shows a row of the specification: %.40s", line, found);
+    }
+    run_close(&run);
+}
+
+static void explain_below(const struct spec_table *table, const char *path)
+{
+    char line[256];
+
+    snprintf(line, sizeof line, "explain %s", path);
+    expect_plain_words(line);
+    for (size_t i = 0; i < table->n_fields; i++) {
+        const struct spec_field *field = &table->fields[i];
+        const struct spec_table *inner =
+            field->type == SPEC_TYPE_LIST ? field->list->fields : field->fields;
+
+        snprintf(line, sizeof line, "%s.%s", path, field->name);
+        if (inner != NULL) {
+            explain_below(inner, line);
+        } else {
+            char whole[300];
+
+            snprintf(whole, sizeof whole, "explain %s", line);
+            expect_plain_words(whole);
+        }
+    }
+}
+
+static void no_explanation_shows_a_row_of_the_specification(void **state)
+{
+    (void)state;
+    static const char *const topics[] = {"explain",           "explain profile", "explain reason",
+                                         "explain rules",     "explain flows",   "explain guards",
+                                         "explain self-doubt"};
+
+    assert_non_null(find_row_id("none (S97: avoid it)"));
+    assert_null(find_row_id("IPv6, H2 and SHA256"));
+    for (size_t i = 0; i < sizeof topics / sizeof topics[0]; i++) {
+        expect_plain_words(topics[i]);
+    }
+    for (size_t i = 0; i < SPEC_N_KINDS; i++) {
+        explain_below(spec_kinds[i].spec, spec_kinds[i].path);
+    }
+    for (size_t i = 0; i < SPEC_N_ADVICE; i++) { /* what validate and apply say */
+        assert_null(find_row_id(spec_advice[i].text));
+        assert_null(find_row_id(spec_advice[i].id));
+    }
+}
+
+static bool has_line_of(const char *text, const char *field)
+{
+    size_t n = strlen(field);
+
+    for (const char *at = text; at != NULL && *at != '\0'; at = strchr(at, '\n')) {
+        at += *at == '\n';
+        if (strncmp(at, field, n) == 0 && at[n] == ' ') {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Every field of the table, nested ones too, but what is each group's own. */
+static void expect_fields(const char *text, const struct spec_table *table, const char *prefix)
+{
+    char path[256];
+
+    for (size_t i = 0; i < table->n_fields; i++) {
+        const struct spec_field *field = &table->fields[i];
+
+        snprintf(path, sizeof path, "%s%s", prefix, field->name);
+        if (strcmp(path, "profile") == 0 || strcmp(path, "backends") == 0) {
+            continue;
+        }
+        if (field->type == SPEC_TYPE_OBJECT) {
+            strncat(path, ".", sizeof path - strlen(path) - 1);
+            expect_fields(text, field->fields, path);
+        } else if (!has_line_of(text, path)) {
+            fail_msg("explain profile says nothing of %s", path);
+        }
+    }
+}
+
+static void a_profile_is_explained_in_all_its_fields(void **state)
+{
+    (void)state;
+    /* The rows of the specification's table of profiles, as documents spell them. */
+    static const char *const rows[] = {"check.enabled",
+                                       "check.type",
+                                       "check.port",
+                                       "check.timeout",
+                                       "check.interval",
+                                       "check.healthyThreshold",
+                                       "check.unhealthyThreshold",
+                                       "check.tcp.handshake",
+                                       "check.tcp.close",
+                                       "check.tcp.onTimeout",
+                                       "check.http.method",
+                                       "check.http.version",
+                                       "check.http.path",
+                                       "check.http.domain",
+                                       "check.http.host",
+                                       "check.http.expect",
+                                       "check.udp",
+                                       "check.source",
+                                       "scheduler",
+                                       "backends.weight",
+                                       "drain.enabled",
+                                       "drain.timeout",
+                                       "idleTimeout",
+                                       "existingFlows",
+                                       "failover",
+                                       "rule",
+                                       "belowQuorum",
+                                       "allBad",
+                                       "failOpenPercent",
+                                       "guard.velocityPercent",
+                                       "hold",
+                                       "addressFamily"};
+    static const char *const lines[] = {"explain profile", "explain profile gwlb",
+                                        "explain profile nlb", "explain profile clb"};
+
+    for (size_t l = 0; l < sizeof lines / sizeof lines[0]; l++) {
+        struct golden_run run = run_nodectl(lines[l]);
+
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+            if (!has_line_of(run.out, rows[i])) {
+                fail_msg("%s says nothing of %s", lines[l], rows[i]);
+            }
+        }
+        expect_fields(run.out, spec_kind_info(SPEC_GROUP)->spec, "");
+        assert_non_null(strstr(run.out, "Self-doubt and the hold"));
+        run_close(&run);
+    }
+}
+
 int main(int argc, char *argv[])
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +314,8 @@ int main(int argc, char *argv[])
         cmocka_unit_test(the_help_command_and_the_flag_say_the_same),
         cmocka_unit_test(the_tables_of_commands_and_flags_fit),
         cmocka_unit_test(explanations_are_as_reviewed),
+        cmocka_unit_test(no_explanation_shows_a_row_of_the_specification),
+        cmocka_unit_test(a_profile_is_explained_in_all_its_fields),
     };
 
     is_update = argc > 1 && strcmp(argv[1], "--update") == 0;

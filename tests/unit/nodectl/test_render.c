@@ -155,6 +155,9 @@ static void why_shows_each_standing_of_a_vote(void **state)
     fixture_open(&fixture, &jury__v1__why_response__descriptor, "why_held");
     render_why(&fixture.ctl, (const Jury__V1__WhyResponse *)(const void *)fixture.message, 42);
     fixture_expect(&fixture, "why_held");
+    fixture_open(&fixture, &jury__v1__why_response__descriptor, "why_ejected");
+    render_why(&fixture.ctl, (const Jury__V1__WhyResponse *)(const void *)fixture.message, 7);
+    fixture_expect(&fixture, "why_ejected");
 }
 
 static void events_are_a_table_or_lines(void **state)

@@ -114,18 +114,19 @@ static void expect_advice(const char *text, const char *ids)
 static void advice_appears_where_it_applies(void **state)
 {
     (void)state;
-    expect_advice(GROUP(""), "S43 S44 S96 ");
-    expect_advice(GROUP("  check: {enabled: false}\n"), "S28 ");
-    expect_advice(GROUP("  check: {type: http}\n"), "S108 ");
+    expect_advice(GROUP(""), "reset-logs quiet-probes connection-pools ");
+    expect_advice(GROUP("  check: {enabled: false}\n"), "check-off ");
+    expect_advice(GROUP("  check: {type: http}\n"), "host-checked ");
     expect_advice(GROUP("  check: {type: http, http: {domain: a.b}}\n"), "");
     expect_advice(GROUP("  check: {type: http, http: {domain: a.b, expect: \"2xx,404\"}}\n"),
-                  "S38 ");
-    expect_advice(GROUP("  check: {type: http, http: {version: \"1.1\"}}\n"), "S107! S108 ");
+                  "own-page ");
+    expect_advice(GROUP("  check: {type: http, http: {version: \"1.1\"}}\n"),
+                  "host-missing! host-checked ");
     /* Case A19 (a): accepted with a warning. */
     expect_advice(GROUP("  check: {type: http, http: {domain: a.b}, interval: 2s, timeout: 5s}\n"),
-                  "A19! ");
+                  "slow-timeout! ");
     expect_advice(HEAD "  profile: clb\n  check: {type: http, interval: 5s, http: {domain: a.b}}\n",
-                  "S32 S33 ");
+                  "source-range source-rules ");
 }
 
 int main(void)
