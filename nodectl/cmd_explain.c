@@ -334,6 +334,7 @@ static int explain_topics(struct ctl *ctl)
     fputs("\nOther topics\n"
           "  profile [NAME]   what a profile fills in\n"
           "  reason [WORD]    outcomes of probes\n"
+          "  verdict          all of it on one page: windows, votes, rules, marks, guards, flows\n"
           "  rules [WORD]     how votes become a verdict\n"
           "  flows            which backends get new flows\n"
           "  guards           what limits how the votes take backends out of service\n"
@@ -341,6 +342,14 @@ static int explain_topics(struct ctl *ctl)
           "\nA field: nodectl explain group.check.http.expect\n"
           "A whole document to start from: nodectl explain group --example\n",
           ctl->out);
+    return 0;
+}
+
+static int explain_verdict(struct ctl *ctl)
+{
+    for (size_t i = 0; verdict_page[i] != NULL; i++) {
+        fprintf(ctl->out, "%s\n", verdict_page[i]);
+    }
     return 0;
 }
 
@@ -386,6 +395,9 @@ int cmd_explain(struct ctl *ctl)
     if (word != NULL) {
         return ctl_fail(ctl, ERR_USAGE, "nodectl explain %.40s does not take \"%.40s\"", topic,
                         word);
+    }
+    if (strcmp(topic, "verdict") == 0) {
+        return explain_verdict(ctl);
     }
     if (strcmp(topic, "flows") == 0) {
         return explain_flows(ctl);

@@ -66,9 +66,11 @@ const struct ctl_command ctl_commands[] = {
      .name = "explain",
      .arguments = "[PATH | TOPIC [WORD]]",
      .summary = "fields of documents, defaults of profiles, reasons and rules",
-     .help = "PATH is a kind of document or a field of one. Topics: profile [NAME], reason [WORD], "
-             "rules [WORD], flows, guards, self-doubt. Without any it lists them.",
-     .examples = "nodectl explain group\nnodectl explain group.check.http.expect\nnodectl explain "
+     .help = "PATH is a kind of document or a field of one. Topics: verdict (one page for "
+             "the night), profile [NAME], reason [WORD], rules [WORD], flows, guards, self-doubt. "
+             "Without any it lists them.",
+     .examples = "nodectl explain verdict\nnodectl explain group\nnodectl explain "
+                 "group.check.http.expect\nnodectl explain "
                  "profile gwlb\nnodectl explain reason CONNECT_TIMEOUT\nnodectl explain group "
                  "--example",
      .run = cmd_explain,

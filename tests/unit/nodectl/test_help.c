@@ -200,9 +200,9 @@ static void explain_below(const struct spec_table *table, const char *path)
 static void no_explanation_shows_a_row_of_the_specification(void **state)
 {
     (void)state;
-    static const char *const topics[] = {"explain",           "explain profile", "explain reason",
-                                         "explain rules",     "explain flows",   "explain guards",
-                                         "explain self-doubt"};
+    static const char *const topics[] = {
+        "explain",       "explain profile", "explain reason",     "explain rules",
+        "explain flows", "explain guards",  "explain self-doubt", "explain verdict"};
 
     assert_non_null(find_row_id("none (S97: avoid it)"));
     assert_null(find_row_id("IPv6, H2 and SHA256"));
