@@ -114,7 +114,7 @@ static int load_stream(struct ctl *ctl, struct spec_set *set, FILE *stream, cons
     if (rc != 0) {
         return rc;
     }
-    rc = spec_read_all(set, name, text, n_bytes, &errors);
+    rc = spec_read(set, name, text, n_bytes, &errors);
     free(text);
     return rc == 0 ? 0 : fail_documents(ctl, rc, name, &errors);
 }

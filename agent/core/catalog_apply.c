@@ -144,11 +144,6 @@ void catalog_snapshot_free(struct catalog_snapshot *snapshot)
     free(snapshot);
 }
 
-uint64_t catalog_snapshot_revision(const struct catalog_snapshot *snapshot)
-{
-    return snapshot->catalog->revision;
-}
-
 size_t catalog_snapshot_n_chunks(const struct catalog_snapshot *snapshot)
 {
     return catalog_n_chunks(snapshot->catalog) + snapshot->n_answers;

@@ -68,7 +68,6 @@ int command_decode(const uint8_t *data, size_t n_bytes, struct command *ret_comm
 struct catalog_snapshot;
 struct catalog_snapshot *catalog_state_snapshot(struct catalog_state *state);
 void catalog_snapshot_free(struct catalog_snapshot *snapshot); /* NULL is allowed */
-uint64_t catalog_snapshot_revision(const struct catalog_snapshot *snapshot);
 size_t catalog_snapshot_n_chunks(const struct catalog_snapshot *snapshot);
 const uint8_t *catalog_snapshot_chunk_at(const struct catalog_snapshot *snapshot, size_t index,
                                          size_t *ret_n_bytes);

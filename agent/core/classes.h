@@ -14,8 +14,8 @@
 
 /* The class of a row. Numbers are in the forwarding table and are never reused; 8 bits.
  *
- * A new flow takes the first rank that is not empty (row_class_rank). Which members make up a rank
- * is decided here and not by the data plane. */
+ * A new flow takes the first rank that is not empty (jury_class_rank of the table format). Which
+ * members make up a rank is decided here and not by the data plane. */
 enum row_class {
     ROW_REMOVED = 0,     /* no such row, or purged: also what a birth mismatch reads as */
     ROW_HEALTHY = 1,     /* rank 1: healthy (or checks off) and reachable from here */
@@ -32,11 +32,6 @@ enum row_class {
     ROW_SCOPE_WARMING = 20
 };
 
-/* 1..3 for a class that new flows may take (lower first), 0 for the others. */
-unsigned row_class_rank(unsigned row_class);
-/* "healthy", "unreachable", ...; "?" for an unknown number. */
-const char *row_class_word(unsigned row_class);
-
 /* What happens to the flows that a backend already has. Numbers are in the forwarding table. */
 enum flow_policy {
     FLOW_KEEP = 0,      /* until FIN or RST was seen, or idle for the idle timeout */
@@ -47,7 +42,6 @@ enum flow_policy {
     FLOW_HOLD_IDLE = 5  /* no idle eviction before the deadline; from then on a flow idle for longer
                            than the idle timeout ends at once, a busy one lives on (S75) */
 };
-const char *flow_policy_word(unsigned flow_policy);
 
 /* Why a row has a deadline. */
 enum deadline_cause {

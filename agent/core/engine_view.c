@@ -451,47 +451,6 @@ int engine_view_group(const struct engine *engine, const char *name, uint64_t no
     return 0;
 }
 
-static void view_line(const struct engine *engine, const struct catalog_backend *from,
-                      uint64_t now_ns, struct backend_line *line)
-{
-    const struct engine_backend *backend = &engine->backends[from->row.row];
-    const struct engine_row *row = &engine->rows[from->row.row];
-    struct tally tally = {.n_observers = observers_n(&engine->observers)};
-
-    if (backend->is_linked) {
-        engine_tally(engine, backend->target.slot, &tally);
-    }
-    *line = (struct backend_line){
-        .at = from->spec.at,
-        .backend_id = from->id,
-        .weight = from->spec.weight,
-        .admin_state = from->spec.admin_state,
-        .life = from->life,
-        .health_state = backend->health_state,
-        .marks = engine_marks(engine, backend),
-        .row_class = row->has_word ? row->word.row_class : ROW_NONE,
-        .is_unreachable = backend->is_unreachable,
-        .n_fail = tally.n_fail,
-        .n_pass = tally.n_pass,
-        .n_counted = tally_counted(&tally),
-        .n_observers = tally.n_observers,
-        .reason = backend->reason,
-        .since_ns = age_since(now_ns, backend->since_ns),
-    };
-}
-
-size_t engine_view_lines(const struct engine *engine, const char *name, uint64_t now_ns,
-                         size_t first, struct backend_line lines[], size_t capacity)
-{
-    const struct catalog_group *group = find_group(engine, name);
-    size_t n = 0;
-
-    for (size_t i = first; group != NULL && i < group->n_backends && n < capacity; i++) {
-        view_line(engine, &group->backends[i], now_ns, &lines[n++]);
-    }
-    return n;
-}
-
 /* --- the node --- */
 
 const struct engine_counters *engine_view_counters(const struct engine *engine)

@@ -163,20 +163,6 @@ size_t engine_view_holds(const struct engine *engine, const char *group, struct 
 /* Backends that stay in service because of a hold, against the votes. */
 uint32_t engine_n_held_by_hold(const struct engine *engine);
 
-/* The short form for lists: one line a backend, in the catalog's order. Returns the number written
- * from backend index `first` on. */
-struct backend_line {
-    struct endpoint at;
-    uint64_t backend_id;
-    uint8_t weight, admin_state, life, health_state, marks, row_class;
-    bool is_unreachable;
-    uint8_t n_fail, n_pass, n_counted, n_observers;
-    uint8_t reason;
-    uint64_t since_ns;
-};
-size_t engine_view_lines(const struct engine *engine, const char *group, uint64_t now_ns,
-                         size_t first, struct backend_line lines[], size_t capacity);
-
 /* How far this node trusts its own probes (self_doubt.h). */
 struct doubt_view {
     uint8_t score;         /* 0..7, the highest of all kinds */

@@ -26,7 +26,6 @@ enum event_kind {
                                     doubt_score, doubt_causes */
     EVENT_GUARD_CHANGED = 11 /* guard; to: 1 entered, 0 left; of a group, or of all without one */
 };
-const char *event_kind_word(unsigned kind);
 
 /* Votes kept with an event, those that decided before those against it; more are counted in n_fail
  * and n_pass only. */

@@ -31,7 +31,7 @@
 struct select_set {
     const uint64_t *ids;    /* select_member_id of each */
     const uint8_t *weights; /* 0..100; 0 is never chosen */
-    const uint8_t *ranks;   /* row_class_rank of each; 0 is never chosen */
+    const uint8_t *ranks;   /* jury_class_rank of each; 0 is never chosen */
     uint32_t n_members;
 };
 

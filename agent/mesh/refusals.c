@@ -104,14 +104,6 @@ void refusals_note_event(struct refusals *refusals, const char *lane, const stru
     refusals_note(refusals, refusal, lane, who, "");
 }
 
-uint64_t refusals_count(const struct refusals *refusals, enum refusal refusal)
-{
-    uint64_t value;
-
-    memcpy(&value, (const uint8_t *)refusals + fields[refusal].offset, sizeof value);
-    return value;
-}
-
 struct counter_set refusals_counters(const struct refusals *refusals)
 {
     return (struct counter_set){

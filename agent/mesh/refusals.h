@@ -64,7 +64,6 @@ void refusals_note_zap(struct refusals *refusals, const struct zap_refusal *refu
 void refusals_note_event(struct refusals *refusals, const char *lane,
                          const struct zmq_event *event);
 
-uint64_t refusals_count(const struct refusals *refusals, enum refusal refusal);
 /* As a set for the registry; points into refusals. prefix: "refused". */
 struct counter_set refusals_counters(const struct refusals *refusals);
 

@@ -49,11 +49,6 @@ void rpc_server_free(struct rpc_server *server)
     free(server);
 }
 
-size_t rpc_server_n_calls(const struct rpc_server *server)
-{
-    return server->n_calls;
-}
-
 struct counter_set rpc_server_counter_set(const struct rpc_server *server)
 {
     static const struct counter_field fields[] = {

@@ -196,8 +196,6 @@ void rpc_server_poll(struct rpc_server *server, uint64_t now_ns);
 /* Monotonic time of the next thing to do; UINT64_MAX: nothing waits. */
 uint64_t rpc_server_next_ns(const struct rpc_server *server);
 
-/* Calls under way. */
-size_t rpc_server_n_calls(const struct rpc_server *server);
 /* For the program's registry; valid as long as the server. */
 struct counter_set rpc_server_counter_set(const struct rpc_server *server);
 

@@ -34,21 +34,6 @@ struct status_reader {
     uint32_t n_planes;
 };
 
-const char *plane_state_word(unsigned plane_state)
-{
-    switch ((enum plane_state)plane_state) {
-    case PLANE_NONE:
-        break;
-    case PLANE_ALIVE:
-        return "alive";
-    case PLANE_ABSENT:
-        return "absent";
-    case PLANE_REFUSED:
-        return "refused";
-    }
-    return "?";
-}
-
 struct status_reader *status_reader_new(const char *dir, const struct boot_id *boot_id)
 {
     struct status_reader *reader = calloc(1, sizeof *reader);

@@ -20,7 +20,6 @@ enum plane_state {
     PLANE_ABSENT = 2, /* no heartbeat for JURY_ABSENT_MS, or of another boot */
     PLANE_REFUSED = 3 /* not understood or out of range; the sentence says what */
 };
-const char *plane_state_word(unsigned plane_state);
 
 struct plane_view {
     char name[JURY_PLANE_NAME_BYTES]; /* of the file, without ".status" */

@@ -112,8 +112,6 @@ struct server_group {
 
 /* Frees what the struct owns and zeroes it; allowed on a zeroed struct. */
 void server_group_close(struct server_group *group);
-/* Deep copy. Errors: ERR_NOMEM, *to untouched. */
-int server_group_clone(struct server_group *to, const struct server_group *from);
 /* By endpoint, as the catalog wants them; duplicates stay side by side and validate_group names
  * them. */
 void server_group_sort_backends(struct server_group *group);

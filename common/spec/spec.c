@@ -208,8 +208,8 @@ static void quote_source(const char *text, size_t n_bytes, struct spec_error *er
     err->source[used] = '\0';
 }
 
-int spec_read_all(struct spec_set *set, const char *file, const char *text, size_t n_bytes,
-                  struct spec_errors *ret_errors)
+int spec_read(struct spec_set *set, const char *file, const char *text, size_t n_bytes,
+              struct spec_errors *ret_errors)
 {
     uint32_t n_before = set->n_documents;
     struct spec_error spare;
@@ -239,18 +239,6 @@ int spec_read_all(struct spec_set *set, const char *file, const char *text, size
         if (ret_errors->items[i].at.line != 0) {
             quote_source(text, n_bytes, &ret_errors->items[i]);
         }
-    }
-    return rc;
-}
-
-int spec_read(struct spec_set *set, const char *file, const char *text, size_t n_bytes,
-              struct spec_error *ret_error)
-{
-    struct spec_errors errors;
-    int rc = spec_read_all(set, file, text, n_bytes, &errors);
-
-    if (rc != 0) {
-        *ret_error = errors.items[0];
     }
     return rc;
 }

@@ -83,16 +83,13 @@ struct spec_set {
 /* Read a file's documents into the set.
  *
  * file: its name for messages ("-" = standard input); copied.
- * On failure the set is as it was (an empty one needs no close), and ret_error says what and where.
- * Errors: ERR_INVALID (also: no document in the file, an object that the set has already),
- * ERR_UNAVAILABLE_YET, ERR_LIMIT, ERR_NOMEM. */
+ * On failure the set is as it was (an empty one needs no close), and ret_errors, which is set in
+ * any case, says all that is wrong and where: what each field, each object as a whole and each
+ * document says for itself, without what may follow from a field that was not read. Text that is no
+ * YAML ends it. Errors, of one of them: ERR_INVALID (also: no document in the file, an object that
+ * the set has already), ERR_UNAVAILABLE_YET, ERR_LIMIT, ERR_NOMEM. */
 int spec_read(struct spec_set *set, const char *file, const char *text, size_t n_bytes,
-              struct spec_error *ret_error);
-/* The same with all that is wrong, not only the first: what each field and each document says for
- * itself. Text that is no YAML ends it, and an object is checked as a whole when its fields are
- * right. Returns the error of the first; ret_errors is set in any case. */
-int spec_read_all(struct spec_set *set, const char *file, const char *text, size_t n_bytes,
-                  struct spec_errors *ret_errors);
+              struct spec_errors *ret_errors);
 void spec_set_close(struct spec_set *set);
 
 /* "Group", "Listener" ...; "?" for others. */

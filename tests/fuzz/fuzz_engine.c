@@ -11,6 +11,7 @@
 #include "agent/core/engine_view.h"
 #include "common/base/bytes.h"
 #include "tests/lib/catalog_builder.h"
+#include "tests/lib/engine_lines.h"
 
 #define N_CATALOGS 3
 #define EVENTS_MAX 128
@@ -207,7 +208,7 @@ static void check_views(const struct engine *engine, uint64_t now_ns)
     struct backend_view view;
     struct engine_status status;
     struct peer_view peers[LIMIT_NODES];
-    size_t n = engine_view_lines(engine, "web", now_ns, 0, lines, 8);
+    size_t n = engine_view_lines(engine, "web", lines, 8);
 
     for (size_t i = 0; i < n; i++) {
         must(engine_view_backend(engine, "web", &lines[i].at, now_ns, now_ns, &view) == 0);

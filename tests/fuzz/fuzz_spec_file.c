@@ -6,6 +6,7 @@
 
 #include "common/spec/emit.h"
 #include "common/spec/spec.h"
+#include "tests/lib/spec_first.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
@@ -18,13 +19,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     char *text = NULL;
     size_t n_text = 0;
 
-    if (spec_read(&set, "fuzz", (const char *)data, n_bytes, &error) != 0) {
+    if (spec_read_first(&set, "fuzz", (const char *)data, n_bytes, &error) != 0) {
         assert(error.message.text[0] != '\0' && error.at.line <= n_bytes + 1);
         spec_error_format(&error, "fuzz", printed);
         return 0;
     }
     assert(spec_emit(set.documents, set.n_documents, &text, &n_text, NULL) == 0);
-    assert(spec_read(&again, "again", text, n_text, &error) == 0);
+    assert(spec_read_first(&again, "again", text, n_text, &error) == 0);
     assert(again.n_documents == set.n_documents);
     free(text);
     spec_set_close(&set);

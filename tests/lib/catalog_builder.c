@@ -94,10 +94,11 @@ struct change *build_put_group(struct command *command, const struct server_grou
 {
     struct change *change = add(command, CHANGE_PUT_GROUP);
 
-    change->u.group = allocate(sizeof *change->u.group);
-    if (server_group_clone(change->u.group, group) != 0) {
-        abort();
-    }
+    change->u.group = duplicate(group, sizeof *group);
+    change->u.group->backends =
+        group->n_backends == 0
+            ? NULL
+            : duplicate(group->backends, group->n_backends * sizeof *group->backends);
     return change;
 }
 

@@ -10,6 +10,7 @@
 
 #include "common/wire/unpack.h"
 #include "tests/lib/catalog_builder.h"
+#include "tests/lib/rpc_hooks.h"
 
 enum event_of_world {
     EVENT_FREE = 0,
@@ -359,26 +360,7 @@ void rpc_world_start(struct rpc_world *world, uint64_t node_id)
 {
     struct rpc_world_node *node = &world->nodes[node_id];
     struct engine_config config = {.node_id = node_id, .epoch = 1, .seed = node_id};
-    struct rpc_hooks hooks = {
-        .user = node,
-        .reply = hook_reply,
-        .propose = hook_propose,
-        .barrier = hook_barrier,
-        .init = hook_init,
-        .check = hook_check,
-        .store = hook_store,
-        .forward = hook_forward,
-        .ask_peers = hook_ask_peers,
-        .override_hold = hook_override_hold,
-        .engine = hook_engine,
-        .node = hook_node,
-        .peer = hook_peer,
-        .data_plane = hook_data_plane,
-        .ready_check = hook_ready_check,
-        .counters = hook_counters,
-        .wall_ms = hook_wall_ms,
-        .boot_ns = hook_boot_ns,
-    };
+    struct rpc_hooks hooks = RPC_HOOKS_OF(node);
 
     node->world = world;
     node->id = node_id;

@@ -11,6 +11,7 @@
 #include "agent/core/catalog.h"
 #include "agent/rpc/rpc_server.h"
 #include "nodectl/ctl.h"
+#include "tests/lib/rpc_hooks.h"
 #include "tests/lib/scratch.h"
 
 #define ANSWER_LIMIT_NS (60 * WORLD_SECOND) /* of world time */
@@ -409,26 +410,7 @@ static void serve(struct asked *asked)
 
 static struct rpc_server *server_new(struct asked *asked)
 {
-    struct rpc_hooks hooks = {
-        .user = asked,
-        .reply = hook_reply,
-        .propose = hook_propose,
-        .barrier = hook_barrier,
-        .init = hook_init,
-        .check = hook_check,
-        .store = hook_store,
-        .forward = hook_forward,
-        .ask_peers = hook_ask_peers,
-        .override_hold = hook_override_hold,
-        .engine = hook_engine,
-        .node = hook_node,
-        .peer = hook_peer,
-        .data_plane = hook_data_plane,
-        .ready_check = hook_ready_check,
-        .counters = hook_counters,
-        .wall_ms = hook_wall_ms,
-        .boot_ns = hook_boot_ns,
-    };
+    struct rpc_hooks hooks = RPC_HOOKS_OF(asked);
     struct rpc_server *server = rpc_server_new(&hooks, 1);
 
     if (server == NULL) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/row_words.h"
 #include "tests/scenario/script.h"
 
 struct word_value {

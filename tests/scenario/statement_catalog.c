@@ -51,11 +51,8 @@ void statement_zones(struct scenario *scenario)
 static void put_group(struct scenario *scenario, const struct named_group *group)
 {
     struct command command = {.is_forced = false};
-    struct server_group spec;
+    struct server_group spec = group->spec;
 
-    if (server_group_clone(&spec, &group->spec) != 0) {
-        abort();
-    }
     spec.n_backends = group->n_backends;
     spec.backends = calloc(group->n_backends + 1, sizeof *spec.backends);
     for (uint32_t i = 0; i < group->n_backends; i++) {

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/table/jury_table.h"
+#include "tests/lib/engine_lines.h"
 #include "tests/sim/witness.h"
 
 static const struct checker_part *const parts[] = {&checker_table};
@@ -241,7 +243,7 @@ static void check_classes(struct checker *checker, const struct world_node *node
     for (uint32_t i = 0; i < group->n_backends; i++) {
         bool is_eligible = lines[i].weight > 0 && lines[i].admin_state == ADMIN_ENABLED &&
                            lines[i].life != LIFE_REMOVING;
-        bool is_used = row_class_rank(lines[i].row_class) > 0;
+        bool is_used = jury_class_rank(lines[i].row_class) > 0;
 
         any_eligible |= is_eligible;
         any_used |= is_used;
@@ -308,7 +310,7 @@ static void check_group(struct checker *checker, struct witness *witness,
                         uint64_t now_ns)
 {
     struct backend_line lines[16];
-    size_t n = engine_view_lines(node->engine, group->spec.name, now_ns, 0, lines, 16);
+    size_t n = engine_view_lines(node->engine, group->spec.name, lines, 16);
 
     assert(group->n_backends <= 16);
     if (n != group->n_backends) {

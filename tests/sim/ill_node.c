@@ -13,6 +13,7 @@
 
 #include "common/base/str.h"
 #include "tests/lib/catalog_builder.h"
+#include "tests/lib/engine_lines.h"
 #include "tests/lib/world.h"
 
 #define ILL 1
@@ -266,7 +267,7 @@ static bool is_as(struct story *story, uint8_t health_state)
         }
         for (unsigned rule = 0; rule < N_RULES; rule++) {
             snprintf(name, sizeof name, "g%u", rule);
-            size_t n = engine_view_lines(node->engine, name, now_ns, 0, lines, BACKENDS_MAX);
+            size_t n = engine_view_lines(node->engine, name, lines, BACKENDS_MAX);
 
             if (n != story->n_backends || lines[0].health_state != health_state) {
                 return false;

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "agent/core/select.h"
+#include "agent/table/jury_table.h"
+#include "tests/lib/row_words.h"
 #include "tests/sim/checker.h"
 
 static const struct hash_key hash_key = {0};
@@ -217,7 +219,7 @@ static void fill_choices(const struct witness *witness, const struct catalog_gro
 
         choices->ids[i] = select_member_id(&backend->spec.at, &hash_key);
         choices->weights[i] = backend->spec.weight;
-        ranks[i] = (uint8_t)row_class_rank(witness->shown[backend->row.row].word.row_class);
+        ranks[i] = (uint8_t)jury_class_rank(witness->shown[backend->row.row].word.row_class);
     }
     uint8_t rank = select_rank(&set, NULL);
     for (uint32_t i = 0; i < choices->n; i++) {

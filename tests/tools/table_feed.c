@@ -26,6 +26,7 @@
 #include "common/base/clock.h"
 #include "common/model/group.h"
 #include "common/model/names.h"
+#include "tests/lib/row_words.h"
 #include "tests/lib/sketch.h"
 
 #define WORDS_MAX 8

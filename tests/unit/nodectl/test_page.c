@@ -9,6 +9,7 @@
 #include "agent/core/guard.h"
 #include "agent/core/self_doubt.h"
 #include "agent/core/verdict.h"
+#include "agent/table/jury_table.h"
 #include "common/model/names.h"
 #include "common/model/profile.h"
 
@@ -452,7 +453,7 @@ static void chosen(const uint8_t classes[], size_t n, char text[128])
     text[0] = '\0';
     for (unsigned rank = 1; rank <= 3 && text[0] == '\0'; rank++) {
         for (size_t i = 0; i < n; i++) {
-            if (row_class_rank(classes[i]) == rank) {
+            if (jury_class_rank(classes[i]) == rank) {
                 snprintf(text + strlen(text), 128 - strlen(text), "%s%zu",
                          text[0] == '\0' ? "" : " ", i + 1);
             }

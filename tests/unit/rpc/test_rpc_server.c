@@ -700,10 +700,10 @@ static void more_calls_than_allowed_are_told_to_come_back(void **state)
             fixture->world.replies[call].has_come && fixture->world.replies[call].code == ERR_BUSY;
     }
     assert_int_equal(n_busy, 10);
-    assert_int_equal(rpc_server_n_calls(fixture->world.nodes[1].server), LIMIT_RPC_OUTSTANDING);
+    assert_int_equal(fixture->world.nodes[1].server->n_calls, LIMIT_RPC_OUTSTANDING);
     /* They wait for two barriers: the first began with the first call. */
     rpc_world_run(&fixture->world, 2100);
-    assert_int_equal(rpc_server_n_calls(fixture->world.nodes[1].server), 0);
+    assert_int_equal(fixture->world.nodes[1].server->n_calls, 0);
     assert_int_equal(fixture->world.n_barriers, 2);
     for (uint32_t i = 0; i < fixture->world.n_calls; i++) {
         assert_int_equal(fixture->world.replies[i].n_times, 1);

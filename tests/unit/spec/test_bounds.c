@@ -11,6 +11,7 @@
 
 #include "common/base/limits.h"
 #include "common/spec/spec.h"
+#include "tests/lib/spec_first.h"
 
 /* A group up to its spec's fields: those begin on line 6, column 3. */
 #define GROUP(fields)                                                  \
@@ -39,7 +40,7 @@ static void expect_limit(const char *text, size_t n_bytes, const char *sentence)
     struct spec_set set = {0};
     struct spec_error error = {0};
 
-    assert_int_equal(spec_read(&set, "f.yaml", text, n_bytes, &error), ERR_LIMIT);
+    assert_int_equal(spec_read_first(&set, "f.yaml", text, n_bytes, &error), ERR_LIMIT);
     assert_string_equal(error.message.text, sentence);
     spec_set_close(&set);
 }
@@ -88,7 +89,7 @@ static void a_bad_document_among_twenty_leaves_the_set_as_it_was(void **state)
     struct spec_error error = {0};
 
     /* Case A26: 20 groups, the 17th has an unknown field. */
-    assert_int_equal(spec_read(&set, "first.yaml", GROUP(""), strlen(GROUP("")), &error), 0);
+    assert_int_equal(spec_read_first(&set, "first.yaml", GROUP(""), strlen(GROUP("")), &error), 0);
     for (int i = 1; i <= 20; i++) {
         snprintf(text + strlen(text), sizeof text - strlen(text),
                  "---\napiVersion: jury/v1\nkind: Group\nmetadata: {name: group-%d}\nspec:\n"
@@ -96,7 +97,7 @@ static void a_bad_document_among_twenty_leaves_the_set_as_it_was(void **state)
                  i, i == 17 ? "  conect_port: 80\n" : "");
     }
 
-    assert_int_equal(spec_read(&set, "second.yaml", text, strlen(text), &error), ERR_INVALID);
+    assert_int_equal(spec_read_first(&set, "second.yaml", text, strlen(text), &error), ERR_INVALID);
 
     assert_string_equal(error.message.text,
                         "server group \"group-17\": unknown field \"conect_port\"");
@@ -116,14 +117,14 @@ static void an_error_is_printed_with_its_source_line_and_a_mark(void **state)
     struct spec_error error = {0};
     char printed[SPEC_ERROR_TEXT_BYTES];
 
-    assert_int_equal(spec_read(&set, "web.yaml", text, strlen(text), &error), ERR_INVALID);
+    assert_int_equal(spec_read_first(&set, "web.yaml", text, strlen(text), &error), ERR_INVALID);
 
     assert_string_equal(spec_error_format(&error, "web.yaml", printed),
                         "web.yaml:7:15: server group \"web\": check.interval: \"5\" is not a time: "
                         "write a number and a unit such as 5s, 250ms or 5m (allowed: 100ms..5m)\n"
                         "     7 |     interval: 5\n"
                         "       |               ^");
-    assert_int_equal(spec_read(&set, "e.yaml", "", 0, &error), ERR_INVALID);
+    assert_int_equal(spec_read_first(&set, "e.yaml", "", 0, &error), ERR_INVALID);
     assert_string_equal(spec_error_format(&error, "e.yaml", printed),
                         "e.yaml: there is no document in this file; nothing would be applied");
 }
@@ -135,7 +136,7 @@ static void a_long_source_line_is_cut_between_characters(void **state)
     struct spec_set set = {0};
     struct spec_error error = {0};
 
-    assert_int_equal(spec_read(&set, "f", text, strlen(text), &error), ERR_INVALID);
+    assert_int_equal(spec_read_first(&set, "f", text, strlen(text), &error), ERR_INVALID);
 
     size_t n = strlen(error.source);
     assert_true(n < SPEC_SOURCE_BYTES);
@@ -156,7 +157,7 @@ static void all_errors_of_a_file_are_told_in_one_run(void **state)
     struct spec_set set = {0};
     struct spec_errors errors;
 
-    assert_int_equal(spec_read_all(&set, "f.yaml", text, strlen(text), &errors), ERR_INVALID);
+    assert_int_equal(spec_read(&set, "f.yaml", text, strlen(text), &errors), ERR_INVALID);
 
     assert_int_equal(set.n_documents, 0);
     assert_false(errors.has_more);
@@ -183,7 +184,7 @@ static void a_file_full_of_errors_tells_the_first_twenty(void **state)
 
         snprintf(text + used, sizeof text - used, "  field%d: 1\n", i);
     }
-    assert_int_equal(spec_read_all(&set, "f.yaml", text, strlen(text), &errors), ERR_INVALID);
+    assert_int_equal(spec_read(&set, "f.yaml", text, strlen(text), &errors), ERR_INVALID);
     assert_int_equal(errors.n, SPEC_ERRORS);
     assert_true(errors.has_more);
     assert_int_equal(errors.items[SPEC_ERRORS - 1].at.line, 6 + SPEC_ERRORS - 1);

@@ -11,6 +11,7 @@
 #include "common/spec/advice.h"
 #include "common/spec/diff.h"
 #include "common/spec/spec.h"
+#include "tests/lib/spec_first.h"
 
 #define HEAD "apiVersion: jury/v1\nkind: Group\nmetadata: {name: web}\nspec:\n"
 #define GROUP(fields) HEAD "  profile: nlb\n" fields
@@ -20,7 +21,7 @@ static void read_text(struct spec_set *set, const char *text)
     struct spec_error error = {0};
     char printed[SPEC_ERROR_TEXT_BYTES];
 
-    if (spec_read(set, "f.yaml", text, strlen(text), &error) != 0) {
+    if (spec_read_first(set, "f.yaml", text, strlen(text), &error) != 0) {
         fail_msg("%s", spec_error_format(&error, "f.yaml", printed));
     }
 }

@@ -19,13 +19,14 @@
 #include "common/spec/example.h"
 #include "common/spec/field.h"
 #include "common/spec/spec.h"
+#include "tests/lib/spec_first.h"
 
 static void read_text(struct spec_set *set, const char *text)
 {
     struct spec_error error = {0};
     char printed[SPEC_ERROR_TEXT_BYTES];
 
-    if (spec_read(set, "f.yaml", text, strlen(text), &error) != 0) {
+    if (spec_read_first(set, "f.yaml", text, strlen(text), &error) != 0) {
         fail_msg("%s", spec_error_format(&error, "f.yaml", printed));
     }
 }

@@ -12,6 +12,7 @@
 
 #include "common/spec/example.h"
 #include "common/spec/spec.h"
+#include "tests/lib/spec_first.h"
 
 static void read_file(struct spec_set *set, const char *path)
 {
@@ -24,7 +25,7 @@ static void read_file(struct spec_set *set, const char *path)
     size_t n = fread(text, 1, sizeof text, file);
     fclose(file);
     assert_true(n < sizeof text);
-    if (spec_read(set, path, text, n, &error) != 0) {
+    if (spec_read_first(set, path, text, n, &error) != 0) {
         fail_msg("%s", spec_error_format(&error, path, printed));
     }
 }
@@ -78,7 +79,7 @@ static void every_generated_example_is_valid(void **state)
         char *text = NULL;
 
         assert_int_equal(spec_example(&spec_kinds[i], &text), 0);
-        if (spec_read(&set, spec_kinds[i].word, text, strlen(text), &error) != 0) {
+        if (spec_read_first(&set, spec_kinds[i].word, text, strlen(text), &error) != 0) {
             fail_msg("%s", spec_error_format(&error, spec_kinds[i].word, printed));
         }
         assert_int_equal(set.n_documents, 1);

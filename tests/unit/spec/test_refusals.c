@@ -11,6 +11,7 @@
 
 #include "common/base/plant.h"
 #include "common/spec/spec.h"
+#include "tests/lib/spec_first.h"
 
 struct refusal {
     const char *text;
@@ -33,7 +34,7 @@ static void check(const struct refusal rows[], size_t n_rows)
     for (size_t i = 0; i < n_rows; i++) {
         struct spec_set set = {0};
         struct spec_error error = {0};
-        int rc = spec_read(&set, "f.yaml", rows[i].text, strlen(rows[i].text), &error);
+        int rc = spec_read_first(&set, "f.yaml", rows[i].text, strlen(rows[i].text), &error);
 
         if (rc != rows[i].err || error.at.line != rows[i].line ||
             error.at.column != rows[i].column ||
@@ -539,7 +540,7 @@ static void list_errors(const char *text, char *lines, size_t lines_bytes)
     size_t used = 0;
 
     lines[0] = '\0';
-    assert_int_not_equal(spec_read_all(&set, "f.yaml", text, strlen(text), &errors), 0);
+    assert_int_not_equal(spec_read(&set, "f.yaml", text, strlen(text), &errors), 0);
     for (uint32_t i = 0; i < errors.n; i++) {
         const struct spec_error *error = &errors.items[i];
         const char *sentence = strstr(error->message.text, "\": ");
@@ -639,9 +640,9 @@ static void a_guard_that_is_switched_off_is_seen(void **state)
         struct spec_error open = {0};
         size_t n = strlen(rows[i].text);
 
-        assert_int_not_equal(spec_read(&set, "f", rows[i].text, n, &guarded), 0);
+        assert_int_not_equal(spec_read_first(&set, "f", rows[i].text, n, &guarded), 0);
         plant_set(rows[i].plant);
-        int rc = spec_read(&set, "f", rows[i].text, n, &open);
+        int rc = spec_read_first(&set, "f", rows[i].text, n, &open);
         plant_set(NULL);
 
         assert_int_equal(rc, rows[i].err);
