@@ -1,4 +1,4 @@
-#include "agent/table/table_writer.h"
+#include "agent/table/table_writer_private.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -10,57 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/table/jury_table.h"
 #include "agent/table/table_files.h"
 #include "agent/table/table_map.h"
 #include "agent/table/table_reader.h"
-#include "agent/table/table_state.h"
 #include "common/base/limits.h"
 #include "common/base/plant.h"
 
 #define ROOT_TEMPORARY "root.new"
-#define LOCK_NAME "writer.lock"
 #define ROWS_MIN 1024
-#define DIR_MODE 0750
-
-/* The public numbers are those of core. */
-static_assert((int)JURY_CLASS_NONE == (int)ROW_NONE, "row class");
-static_assert((int)JURY_CLASS_WARMING == (int)ROW_WARMING, "row class");
-static_assert((int)JURY_CLASS_FAIL_OPEN == (int)ROW_FAIL_OPEN, "row class");
-static_assert((int)JURY_CLASS_SCOPE_WARMING == (int)ROW_SCOPE_WARMING, "row class");
-static_assert((int)JURY_FLOW_HOLD_IDLE == (int)FLOW_HOLD_IDLE, "flow policy");
-static_assert((int)JURY_FLOW_CLOSE_NOW == (int)FLOW_CLOSE_NOW, "flow policy");
-
-struct table_writer {
-    char *dir;
-    int dir_fd;
-    int lock_fd;
-    struct table_identity identity;
-    uint64_t generation; /* the last raised; before the first publish: one below the first */
-    uint64_t next_number;
-    struct jury_root *root; /* NULL before the first publish */
-    ino_t root_inode;
-    uint64_t layout_number;
-    struct state_file state;
-    uint64_t *row_generations;  /* state.n_rows of them */
-    struct table_snapshot *old; /* found at open; NULL = none */
-    bool old_is_ours;
-    void (*step)(void *user);
-    void *step_user;
-};
-
-static void step(struct table_writer *writer)
-{
-    if (writer->step != NULL) {
-        writer->step(writer->step_user);
-    }
-}
-
-static void store(struct table_writer *writer, uint64_t *word, uint64_t value)
-{
-    __atomic_store_n(word, value, __ATOMIC_RELEASE);
-    step(writer);
-}
 
 /* --- state files --- */
 
@@ -76,7 +33,7 @@ static uint32_t room_for(uint32_t n_rows)
 
 /* A larger state file with the same words, then its number in the root: readers that still have the
  * old one find all they knew there, and the new rows come with a later layout number. */
-static int state_grow(struct table_writer *writer, uint32_t n_rows, struct errmsg *err)
+int writer_grow(struct table_writer *writer, uint32_t n_rows, struct errmsg *err)
 {
     struct state_file old = writer->state;
     struct state_file state;
@@ -100,22 +57,22 @@ static int state_grow(struct table_writer *writer, uint32_t n_rows, struct errms
         return result;
     }
     writer->next_number++;
-    step(writer);
+    writer_step(writer);
     if (old.bytes != NULL) {
         memcpy(generations, writer->row_generations, old.n_rows * sizeof *generations);
         memcpy(state.rows, old.rows, old.n_rows * sizeof *state.rows);
         memcpy(state.sequences, old.sequences, old.n_rows * sizeof *state.sequences);
-        step(writer);
+        writer_step(writer);
     }
     free(writer->row_generations);
     writer->row_generations = generations;
     writer->state = state;
     if (writer->root != NULL) {
-        store(writer, &writer->root->state, state.number);
+        writer_store(writer, &writer->root->state, state.number);
     }
     if (old.bytes != NULL) {
         unlinkat(writer->dir_fd, table_state_name(old.number, name), 0);
-        step(writer);
+        writer_step(writer);
         state_file_close(&old);
     }
     return 0;
@@ -187,7 +144,7 @@ int table_writer_open(const char *dir, const struct table_identity *identity,
     if (result != 0) {
         goto fail;
     }
-    result = table_lock_take(writer->dir_fd, LOCK_NAME, "writing the forwarding table there",
+    result = table_lock_take(writer->dir_fd, TABLE_LOCK_NAME, "writing the forwarding table there",
                              &writer->lock_fd, err);
     if (result != 0) {
         errmsg_prefix(err, "%s", dir);
@@ -195,7 +152,7 @@ int table_writer_open(const char *dir, const struct table_identity *identity,
     }
     result = look_at_old(writer, err);
     if (result == 0) {
-        result = state_grow(writer, ROWS_MIN, err);
+        result = writer_grow(writer, ROWS_MIN, err);
     }
     if (result != 0) {
         goto fail;
@@ -272,96 +229,6 @@ size_t table_writer_old_deadlines(const struct table_writer *writer,
         n_deadlines++;
     }
     return n_deadlines;
-}
-
-/* --- words --- */
-
-static uint64_t word_of(const struct row_word *row, unsigned flow_policy, uint32_t n_changes)
-{
-    assert(flow_policy < 16 && row->deadline_cause < 16);
-    return (uint64_t)row->row_class | (uint64_t)flow_policy << 8 |
-           (uint64_t)row->deadline_cause << 12 | (uint64_t)n_changes << 16 | row->birth << 48;
-}
-
-static void write_row(struct table_writer *writer, const struct row_word *row)
-{
-    struct jury_row *at = &writer->state.rows[row->row];
-    uint32_t n_changes = jury_word_changes(at->word);
-
-    if (at->deadline_ns != row->deadline_boot_ns) {
-        /* A reader must never join the old policy with the new deadline: in between, keep. */
-        store(writer, &at->word, word_of(row, FLOW_KEEP, ++n_changes));
-        store(writer, &at->deadline_ns, row->deadline_boot_ns);
-    }
-    if (at->word != word_of(row, row->flow_policy, n_changes)) {
-        store(writer, &at->word, word_of(row, row->flow_policy, n_changes + 1));
-    }
-    writer->row_generations[row->row] = writer->generation + 1;
-}
-
-static bool is_unchanged(const struct table_writer *writer, const struct row_word *row)
-{
-    const struct jury_row *at = &writer->state.rows[row->row];
-
-    return at->word == word_of(row, row->flow_policy, jury_word_changes(at->word)) &&
-           at->deadline_ns == row->deadline_boot_ns;
-}
-
-/* Rows of one scope, all under its sequence. Returns how many of `rows` they were. */
-static size_t write_scope(struct table_writer *writer, const struct row_word rows[], size_t n_rows)
-{
-    uint64_t *sequence = &writer->state.sequences[rows[0].scope_row];
-    size_t n_done = 0;
-
-    if (!plant_is("table-no-sequence")) {
-        store(writer, sequence, *sequence + 1);
-    }
-    while (n_done < n_rows && rows[n_done].scope_row == rows[0].scope_row) {
-        if (!is_unchanged(writer, &rows[n_done])) {
-            write_row(writer, &rows[n_done]);
-        }
-        n_done++;
-    }
-    if (!plant_is("table-no-sequence")) {
-        store(writer, sequence, *sequence + 1);
-    }
-    return n_done;
-}
-
-static void raise_generation(struct table_writer *writer, uint64_t revision)
-{
-    writer->generation++;
-    store(writer, &writer->root->revision, revision);
-    store(writer, &writer->root->generation, writer->generation);
-}
-
-int table_writer_apply(struct table_writer *writer, const struct row_word rows[], size_t n_rows,
-                       uint64_t revision, struct errmsg *err)
-{
-    uint32_t n_needed = 0;
-
-    for (size_t i = 0; i < n_rows; i++) {
-        uint32_t row = rows[i].row > rows[i].scope_row ? rows[i].row : rows[i].scope_row;
-
-        if (row >= LIMIT_ROWS) {
-            return errmsg_set(err, ERR_LIMIT, "row %u: the forwarding table has room for %u rows",
-                              row, LIMIT_ROWS);
-        }
-        n_needed = row + 1 > n_needed ? row + 1 : n_needed;
-    }
-    if (n_needed > writer->state.n_rows) {
-        int result = state_grow(writer, n_needed, err);
-        if (result != 0) {
-            return result;
-        }
-    }
-    for (size_t i = 0; i < n_rows;) {
-        i += write_scope(writer, rows + i, n_rows - i);
-    }
-    if (writer->root != NULL) {
-        raise_generation(writer, revision);
-    }
-    return 0;
 }
 
 /* --- layouts --- */
@@ -443,7 +310,7 @@ static int root_make(struct table_writer *writer, uint64_t layout_number, uint64
     memcpy(&root->cluster_low, writer->identity.cluster_id.bytes, 8);
     memcpy(&root->cluster_high, writer->identity.cluster_id.bytes + 8, 8);
     boot_id_words(&writer->identity.boot_id, &root->boot_low, &root->boot_high);
-    step(writer);
+    writer_step(writer);
     if (renameat(writer->dir_fd, ROOT_TEMPORARY, writer->dir_fd, TABLE_ROOT_NAME) != 0) {
         result = errmsg_set(err, err_from_errno(errno), "%s/%s: %s", writer->dir, TABLE_ROOT_NAME,
                             strerror(errno));
@@ -456,10 +323,10 @@ static int root_make(struct table_writer *writer, uint64_t layout_number, uint64
     writer->root_inode = info.st_ino;
     writer->root = root;
     writer->generation++;
-    step(writer);
+    writer_step(writer);
     table_dir_sweep(writer->dir_fd, table_layout_name(layout_number, layout_name),
                     table_state_name(writer->state.number, state_name));
-    step(writer);
+    writer_step(writer);
     return 0;
 }
 
@@ -469,7 +336,7 @@ static int make_anew(struct table_writer *writer, uint64_t number, uint64_t revi
                      struct errmsg *err)
 {
     struct jury_root *before = writer->root;
-    int result = before != NULL ? state_grow(writer, writer->state.n_rows, err) : 0;
+    int result = before != NULL ? writer_grow(writer, writer->state.n_rows, err) : 0;
 
     if (result == 0) {
         result = root_make(writer, number, revision, err);
@@ -487,7 +354,7 @@ int table_writer_publish(struct table_writer *writer, uint64_t number, uint32_t 
                          uint64_t revision, struct errmsg *err)
 {
     char name[TABLE_NAME_BYTES];
-    int result = n_rows > writer->state.n_rows ? state_grow(writer, n_rows, err) : 0;
+    int result = n_rows > writer->state.n_rows ? writer_grow(writer, n_rows, err) : 0;
 
     if (result == 0 && (writer->root == NULL ||
                         (!table_writer_is_in_place(writer) && !plant_is("table-stays-gone")))) {
@@ -504,136 +371,12 @@ int table_writer_publish(struct table_writer *writer, uint64_t number, uint32_t 
     uint64_t last = writer->layout_number;
     if (plant_is("table-unlink-early")) {
         unlinkat(writer->dir_fd, table_layout_name(last, name), 0);
-        step(writer);
+        writer_step(writer);
     }
     writer->layout_number = number;
-    store(writer, &writer->root->layout, number);
-    raise_generation(writer, revision);
+    writer_store(writer, &writer->root->layout, number);
+    writer_raise(writer, revision);
     unlinkat(writer->dir_fd, table_layout_name(last, name), 0);
-    step(writer);
+    writer_step(writer);
     return 0;
-}
-
-void table_writer_heartbeat(struct table_writer *writer, uint64_t boot_ns)
-{
-    if (writer->root != NULL) {
-        __atomic_store_n(&writer->root->heartbeat_ns, boot_ns, __ATOMIC_RELEASE);
-    }
-}
-
-static bool is_same_file(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
-/* The path still leads to the folder that is open. */
-static bool dir_is_in_place(const struct table_writer *writer)
-{
-    struct stat ours, there;
-
-    return fstat(writer->dir_fd, &ours) == 0 && stat(writer->dir, &there) == 0 &&
-           is_same_file(&ours, &there);
-}
-
-static int dir_make(const char *dir, struct errmsg *err)
-{
-    if (mkdir(dir, DIR_MODE) != 0) {
-        return errno == EEXIST ? 0
-                               : errmsg_set(err, err_from_errno(errno), "cannot make %s: %s", dir,
-                                            strerror(errno));
-    }
-    /* Not by umask: the group must get in. */
-    return chmod(dir, DIR_MODE) == 0
-               ? 0
-               : errmsg_set(err, err_from_errno(errno), "%s: %s", dir, strerror(errno));
-}
-
-int table_writer_reopen(struct table_writer *writer, struct errmsg *err)
-{
-    struct stat ours, there;
-    int dir_fd = -1, lock_fd = -1;
-    int result = dir_make(writer->dir, err);
-
-    if (result == 0) {
-        result = table_dir_open(writer->dir, &dir_fd, err);
-    }
-    bool is_locked = result == 0 && fstat(writer->lock_fd, &ours) == 0 &&
-                     fstatat(dir_fd, LOCK_NAME, &there, 0) == 0 && is_same_file(&ours, &there);
-    if (result == 0 && !is_locked) {
-        result =
-            table_lock_take(dir_fd, LOCK_NAME, "writing the forwarding table there", &lock_fd, err);
-    }
-    if (result != 0) {
-        if (dir_fd >= 0) {
-            close(dir_fd);
-        }
-        return result;
-    }
-    if (!is_locked) {
-        close(writer->lock_fd);
-        writer->lock_fd = lock_fd;
-    }
-    close(writer->dir_fd);
-    writer->dir_fd = dir_fd;
-    return 0;
-}
-
-bool table_writer_is_in_place(const struct table_writer *writer)
-{
-    char name[TABLE_NAME_BYTES];
-    struct stat info;
-
-    return writer->root == NULL ||
-           (dir_is_in_place(writer) && fstatat(writer->dir_fd, TABLE_ROOT_NAME, &info, 0) == 0 &&
-            info.st_ino == writer->root_inode &&
-            fstatat(writer->dir_fd, table_layout_name(writer->layout_number, name), &info, 0) ==
-                0 &&
-            fstatat(writer->dir_fd, table_state_name(writer->state.number, name), &info, 0) == 0);
-}
-
-static bool is_shorter(const struct table_writer *writer, const char *name, size_t n_bytes)
-{
-    struct stat info;
-
-    return fstatat(writer->dir_fd, name, &info, 0) == 0 && (uint64_t)info.st_size < n_bytes;
-}
-
-bool table_writer_is_cut(const struct table_writer *writer, struct errmsg *err)
-{
-    char state_name[TABLE_NAME_BYTES];
-    const char *name = NULL;
-
-    table_state_name(writer->state.number, state_name);
-    if (is_shorter(writer, state_name, writer->state.n_bytes)) {
-        name = state_name;
-    } else if (writer->root != NULL && is_shorter(writer, TABLE_ROOT_NAME, sizeof *writer->root)) {
-        name = TABLE_ROOT_NAME;
-    }
-    if (name == NULL) {
-        return false;
-    }
-    errmsg_set(err, ERR_CORRUPT, "%s/%s: somebody cut it short, its words are lost", writer->dir,
-               name);
-    return true;
-}
-
-bool table_writer_is_published(const struct table_writer *writer)
-{
-    return writer->root != NULL;
-}
-
-uint64_t table_writer_generation(const struct table_writer *writer)
-{
-    return writer->root != NULL ? writer->generation : 0;
-}
-
-uint64_t table_writer_row_generation(const struct table_writer *writer, uint32_t row)
-{
-    return row < writer->state.n_rows ? writer->row_generations[row] : 0;
-}
-
-void table_writer_set_step_hook(struct table_writer *writer, void (*hook)(void *user), void *user)
-{
-    writer->step = hook;
-    writer->step_user = user;
 }
