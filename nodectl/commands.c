@@ -120,7 +120,7 @@ const struct ctl_command ctl_commands[] = {
      .arguments = "[GROUP]",
      .summary = "freeze: the votes take no backend out of service, recoveries apply",
      .help = "Without GROUP for every group. The switch is replicated and reaches every node that "
-             "the leader reaches; with --local it is an override of the asked node alone, which "
+             "the leader reaches; with --local it is the hold of the asked node alone, which "
              "needs no leader. A hold that is on anywhere counts; each is cleared by itself.",
      .examples = "nodectl hold set\nnodectl hold set web\nnodectl hold set --local",
      .run = cmd_hold_set,
@@ -131,7 +131,7 @@ const struct ctl_command ctl_commands[] = {
      .arguments = "[GROUP]",
      .summary = "end a hold; what the votes say takes effect at once",
      .help = "Without GROUP the hold of the cluster; holds of single groups stay. With --local the "
-             "override of the asked node.",
+             "hold of the asked node alone.",
      .run = cmd_hold_clear,
      .n_args_max = 1,
      .flags = {FLAG_LOCAL}},
