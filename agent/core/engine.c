@@ -238,6 +238,7 @@ static void run_interval(struct engine *engine, struct engine_actions *actions)
     uint64_t n_beats = (engine->now_ns - engine->next_vector_ns) / engine->vote_interval_ns + 1;
 
     engine->next_vector_ns += n_beats * engine->vote_interval_ns;
+    engine->n_changes_told = 0;
     engine_publish_vector(engine, actions);
     engine_run_drains(engine, actions);
 }

@@ -194,10 +194,12 @@ void engine_publish_change(struct engine *engine, uint32_t slot, struct engine_a
     if (!may_vote(engine)) {
         return;
     }
-    if (actions->n_changes == ENGINE_CHANGES) {
+    bool is_enough = engine->n_changes_told >= ENGINE_CHANGES && !plant_is("changes-without-bound");
+    if (is_enough || actions->n_changes == ENGINE_CHANGES) {
         engine->counters.changes_not_sent++;
         return;
     }
+    engine->n_changes_told++;
     actions->changes[actions->n_changes++] = make_change(engine, slot);
 }
 

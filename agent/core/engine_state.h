@@ -180,7 +180,8 @@ struct engine {
     uint64_t kept_age_ms;
 
     uint64_t next_vector_ns;
-    uint64_t sequence; /* of the last vote message */
+    uint64_t sequence;       /* of the last vote message */
+    uint32_t n_changes_told; /* since the last vector was due */
     uint64_t question_sequence;
     uint32_t drain_cursor;  /* place of the last drain reported */
     bool data_plane_counts; /* as last heard */

@@ -198,7 +198,7 @@ struct peer_view {
     X(hellos_other_cluster, "hellos of another cluster")                                      \
     X(catalogs_old, "catalogs ignored as not newer than the one in use")                      \
     X(catalogs_other_cluster, "catalogs ignored as of another cluster")                       \
-    X(changes_not_sent, "change messages left to the next vector for lack of room in a step") \
+    X(changes_not_sent, "change messages left to the next vector: too many for one interval") \
     X(changes_no_room, "peers' change messages dropped for lack of memory")                   \
     X(purges_deferred, "purge proposals left to the next vote interval for lack of room")     \
     X(events_lost, "events that pushed an older one out of the log")                          \
