@@ -222,12 +222,26 @@ static bool means_the_same(const struct votes *votes, const struct votes_slot *s
            (hold == VOTE_NOT_HELD || cell_opinion(a) == cell_opinion(b));
 }
 
+/* What nearly every slot of nearly every vector is: nothing new. */
+static bool stays_fresh(const struct votes *votes, cell before, enum opinion opinion,
+                        uint64_t now_ns)
+{
+    return opinion != OPINION_NONE && cell_opinion(before) == opinion &&
+           cell_phase(before) == PHASE_FRESH &&
+           now_ns <= cell_at_ns(before) + votes_expiry_ns(votes);
+}
+
 /* Returns true if the vote is another one now, in the eyes of who counts. */
 static bool take_slot(struct votes *votes, struct votes_peer *peer, uint32_t slot_index,
                       enum opinion opinion, bool is_suspect, uint64_t now_ns)
 {
     const struct votes_slot *slot = &votes->slots[slot_index];
     cell before = peer->cells[slot_index];
+
+    if (!is_suspect && stays_fresh(votes, before, opinion, now_ns)) {
+        peer->cells[slot_index] = cell_of(opinion, PHASE_FRESH, now_ns);
+        return false;
+    }
     cell after = is_suspect && !plant_is("vote-suspect-counts")
                      ? 0
                      : heard(votes, slot, before, opinion, now_ns);

@@ -4,44 +4,6 @@
 #include "agent/core/votes_state.h"
 #include "common/base/plant.h"
 
-/* When the vote stops being remembered. */
-static uint64_t lapse_ns(const struct votes *votes, const struct votes_slot *slot, cell c)
-{
-    uint64_t from_ns = cell_at_ns(c);
-
-    if (cell_phase(c) != PHASE_WITHDRAWN) {
-        from_ns += votes_expiry_ns(votes);
-    }
-    return from_ns + slot->memory_ns + votes_expiry_ns(votes);
-}
-
-enum vote_hold votes_hold_of(const struct votes *votes, const struct votes_slot *slot, cell c,
-                             uint64_t now_ns)
-{
-    if (cell_opinion(c) == OPINION_NONE) {
-        return VOTE_NOT_HELD;
-    }
-    if (cell_phase(c) != PHASE_WITHDRAWN &&
-        (now_ns <= cell_at_ns(c) + votes_expiry_ns(votes) || plant_is("vote-no-expiry"))) {
-        return VOTE_COUNTS;
-    }
-    if (plant_is("vote-no-memory")) {
-        return VOTE_NOT_HELD;
-    }
-    return now_ns <= lapse_ns(votes, slot, c) ? VOTE_REMEMBERED : VOTE_NOT_HELD;
-}
-
-uint64_t votes_due_of(const struct votes *votes, const struct votes_slot *slot, cell c)
-{
-    if (cell_opinion(c) == OPINION_NONE) {
-        return VOTES_NEVER;
-    }
-    if (cell_phase(c) == PHASE_FRESH) {
-        return cell_at_ns(c) + votes_expiry_ns(votes) + 1;
-    }
-    return lapse_ns(votes, slot, c) + 1;
-}
-
 void votes_find_next(struct votes *votes)
 {
     votes->next_ns = VOTES_NEVER;
@@ -55,13 +17,6 @@ void votes_find_next(struct votes *votes)
             }
         }
     }
-}
-
-struct vote_detail *votes_find_detail(const struct votes_peer *peer, uint32_t slot)
-{
-    struct vote_detail *block = peer->details[slot / VOTES_DETAILS_PER_BLOCK];
-
-    return block == NULL ? NULL : &block[slot % VOTES_DETAILS_PER_BLOCK];
 }
 
 uint64_t votes_next_ns(const struct votes *votes)

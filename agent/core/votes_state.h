@@ -1,8 +1,10 @@
-/* The inside of the vote table. Private to agent/core/votes*.c. */
+/* The inside of the vote table. Private to agent/core/votes*.c. Its small functions are here, and
+ * inline: a vector of a peer goes through them for every slot. */
 #ifndef JURY_CORE_VOTES_STATE_H
 #define JURY_CORE_VOTES_STATE_H
 
 #include "agent/core/votes.h"
+#include "common/base/plant.h"
 
 #define VOTES_PEERS LIMIT_NODES
 #define VOTES_DETAILS_PER_BLOCK 256
@@ -82,14 +84,57 @@ static inline uint64_t votes_expiry_ns(const struct votes *votes)
     return VOTE_INTERVALS * votes->vote_interval_ns;
 }
 
+/* When the vote stops being remembered. */
+static inline uint64_t votes_lapse_ns(const struct votes *votes, const struct votes_slot *slot,
+                                      cell c)
+{
+    uint64_t from_ns = cell_at_ns(c);
+
+    if (cell_phase(c) != PHASE_WITHDRAWN) {
+        from_ns += votes_expiry_ns(votes);
+    }
+    return from_ns + slot->memory_ns + votes_expiry_ns(votes);
+}
+
 /* How a cell stands at a moment. */
-enum vote_hold votes_hold_of(const struct votes *votes, const struct votes_slot *slot, cell c,
-                             uint64_t now_ns);
+static inline enum vote_hold votes_hold_of(const struct votes *votes, const struct votes_slot *slot,
+                                           cell c, uint64_t now_ns)
+{
+    if (cell_opinion(c) == OPINION_NONE) {
+        return VOTE_NOT_HELD;
+    }
+    if (cell_phase(c) != PHASE_WITHDRAWN &&
+        (now_ns <= cell_at_ns(c) + votes_expiry_ns(votes) || plant_is("vote-no-expiry"))) {
+        return VOTE_COUNTS;
+    }
+    if (plant_is("vote-no-memory")) {
+        return VOTE_NOT_HELD;
+    }
+    return now_ns <= votes_lapse_ns(votes, slot, c) ? VOTE_REMEMBERED : VOTE_NOT_HELD;
+}
+
 /* The next moment at which votes_hold_of answers otherwise and that has not been told yet. */
-uint64_t votes_due_of(const struct votes *votes, const struct votes_slot *slot, cell c);
+static inline uint64_t votes_due_of(const struct votes *votes, const struct votes_slot *slot,
+                                    cell c)
+{
+    if (cell_opinion(c) == OPINION_NONE) {
+        return VOTES_NEVER;
+    }
+    if (cell_phase(c) == PHASE_FRESH) {
+        return cell_at_ns(c) + votes_expiry_ns(votes) + 1;
+    }
+    return votes_lapse_ns(votes, slot, c) + 1;
+}
+
+/* NULL: nothing was said of the slot. */
+static inline struct vote_detail *votes_find_detail(const struct votes_peer *peer, uint32_t slot)
+{
+    struct vote_detail *block = peer->details[slot / VOTES_DETAILS_PER_BLOCK];
+
+    return block == NULL ? NULL : &block[slot % VOTES_DETAILS_PER_BLOCK];
+}
+
 /* Set next_ns again, after a chunk_due_ns changed. */
 void votes_find_next(struct votes *votes);
-/* NULL: nothing was said of the slot. */
-struct vote_detail *votes_find_detail(const struct votes_peer *peer, uint32_t slot);
 
 #endif
