@@ -195,6 +195,9 @@ CAMPAIGNS = {
     "self-doubt": ("one of three agents made ill in nine ways, {count} times each: nobody is thrown out",
                    "dev", "/usr/bin/python3 tests/integration/self_doubt.py --bin build/dev/bin "
                    "--faults all --runs {count}", 3),
+    "stability": ("{count} s without leader, quorum, peers, store and agents under traffic", "dev",
+                  "/usr/bin/python3 tests/integration/static_stability.py --bin build/dev/bin "
+                  "--seconds {count}", 300),
     "sim": ("votes and verdicts on a seeded network", "dev",
             f"build/dev/bin/sim --first {{seed}} --seeds {{count}} --jobs {JOBS}", 200000),
     "plants": ("planted faults that the simulation must see; writes tests/plants.md", "plant",
