@@ -15,51 +15,23 @@
 #define SENTINEL_KINDS                                                     \
     (1U << CHECK_TYPE_TCP | 1U << CHECK_TYPE_HTTP | 1U << CHECK_TYPE_TLS | \
      1U << CHECK_TYPE_GRPC) /* all that are made with TCP connections of the kernel */
-#define LATE_NOISE_NS (20 * NS_PER_MS)
 
 /* --- late loops --- */
 
-/* The health loop by its own tick. */
-static uint64_t health_late_ns(struct agent_doubt *doubt, uint64_t now_ns)
-{
-    uint64_t due_ns = doubt->tick_ns + AGENT_TICK_MS * NS_PER_MS;
-    bool is_first = doubt->tick_ns == 0;
-
-    doubt->tick_ns = now_ns;
-    return !is_first && now_ns > due_ns ? now_ns - due_ns : 0;
-}
-
-/* The probe thread by what it says of its own wake-ups, and while it says nothing by the watchdog:
- * the stall that it has found, and each tick that it lasts. */
-static uint64_t probe_late_ns(struct agent *agent)
-{
-    struct agent_doubt *doubt = &agent->doubt;
-    struct probe_counts counts;
-    uint64_t n_stalls = atomic_load(&agent->probe_loop.n_stalls);
-
-    probe_thread_counts(agent->probes, &counts);
-    uint64_t late_ns = counts.values[PROBE_STALLED_NS] - doubt->probe_stalled_ns;
-    doubt->probe_stalled_ns = counts.values[PROBE_STALLED_NS];
-    if (n_stalls != doubt->n_probe_stalls) {
-        late_ns += WATCHDOG_STALL_MS * NS_PER_MS;
-    } else if (atomic_load(&agent->probe_loop.is_stalled)) {
-        late_ns += AGENT_TICK_MS * NS_PER_MS;
-    }
-    doubt->n_probe_stalls = n_stalls;
-    return late_ns;
-}
-
 void agent_doubt_tick(struct agent *agent)
 {
-    uint64_t late_ns = health_late_ns(&agent->doubt, clock_monotonic_ns());
+    struct loops_sample sample = {.now_ns = clock_monotonic_ns()};
 
-    sentinel_port_drain(&agent->doubt.port);
-    if (!agent->is_formed) {
-        return;
+    if (agent->is_formed) {
+        struct probe_counts counts;
+
+        probe_thread_counts(agent->probes, &counts);
+        sample.probe_stalled_ns = counts.values[PROBE_STALLED_NS];
+        sample.n_probe_stalls = atomic_load(&agent->probe_loop.n_stalls);
+        sample.probe_is_stalled = atomic_load(&agent->probe_loop.is_stalled);
     }
-    uint64_t probe_ns = probe_late_ns(agent);
-    late_ns = probe_ns > late_ns ? probe_ns : late_ns;
-    if (late_ns > LATE_NOISE_NS) {
+    uint64_t late_ns = self_doubt_take_loops(&agent->doubt.loops, &sample);
+    if (agent->is_formed && late_ns > 0) {
         struct engine_event event = {.kind = ENGINE_LOOP_LATE, .u.late_ns = late_ns};
 
         agent_step(agent, &event);
@@ -73,6 +45,8 @@ void agent_doubt_open(struct agent *agent)
     struct errmsg err = {""};
 
     probe_plan_editor_init(&agent->doubt.plan);
+    agent->doubt.loops = (struct loops_late){.tick_interval_ns = AGENT_TICK_MS * NS_PER_MS,
+                                             .stall_ns = WATCHDOG_STALL_MS * NS_PER_MS};
     if (sentinel_port_open(&agent->doubt.port, &agent->config->mesh_listen[0].addr, &err) != 0) {
         log_event(LOG_LEVEL_WARNING, "no_sentinel_port",
                   "text=\"%s: peers cannot test themselves by this node\"", err.text);
@@ -183,28 +157,42 @@ static bool clear_sentinel(struct agent *agent, uint32_t slot)
     return true;
 }
 
-/* This node, and the members that follow it by id: so each is probed by as many as it probes. */
-void agent_doubt_choose(struct agent *agent)
+/* The members, and where the sentinels are of those that can be probed. */
+static size_t list_members(const struct agent *agent, struct sentinel_member members[LIMIT_NODES],
+                           struct endpoint at[LIMIT_NODES])
 {
     const struct catalog *catalog = agent->is_formed ? engine_catalog(agent->engine) : NULL;
-    size_t n_nodes = catalog == NULL ? 0 : catalog_n_nodes(catalog);
-    struct endpoint at = own_endpoint(agent);
-    uint32_t n = 1;
-    size_t own = 0;
+    size_t n = catalog == NULL ? 0 : catalog_n_nodes(catalog);
 
-    if (agent->doubt.probes == NULL || n_nodes == 0 || agent->doubt.port.fd < 0) {
+    n = n < LIMIT_NODES ? n : LIMIT_NODES;
+    for (size_t i = 0; i < n; i++) {
+        members[i].node_id = catalog_node_at(catalog, i)->spec.node_id;
+        members[i].is_known = find_peer(agent, members[i].node_id, &at[i]);
+    }
+    return n;
+}
+
+void agent_doubt_choose(struct agent *agent)
+{
+    struct sentinel_member members[LIMIT_NODES];
+    struct endpoint at[LIMIT_NODES];
+    size_t chosen[SENTINEL_PEERS];
+    struct endpoint own = own_endpoint(agent);
+    uint32_t n = 1;
+
+    if (agent->doubt.probes == NULL || agent->doubt.port.fd < 0) {
         return;
     }
-    bool changed = set_sentinel(agent, 0, agent->node_id, &at);
-    while (own < n_nodes && catalog_node_at(catalog, own)->spec.node_id != agent->node_id) {
-        own++;
+    size_t n_members = list_members(agent, members, at);
+    if (n_members == 0) {
+        return;
     }
-    for (size_t i = 1; i < n_nodes && n <= SENTINEL_PEERS; i++) {
-        uint64_t node_id = catalog_node_at(catalog, (own + i) % n_nodes)->spec.node_id;
+    bool changed = set_sentinel(agent, 0, agent->node_id, &own);
+    unsigned n_chosen = self_doubt_choose_peers(members, n_members, agent->node_id, chosen);
+    for (unsigned i = 0; i < n_chosen; i++) {
+        size_t index = chosen[i];
 
-        if (node_id != agent->node_id && find_peer(agent, node_id, &at)) {
-            changed = set_sentinel(agent, n++, node_id, &at) || changed;
-        }
+        changed = set_sentinel(agent, n++, members[index].node_id, &at[index]) || changed;
     }
     while (n <= SENTINEL_PEERS) {
         changed = clear_sentinel(agent, n++) || changed;
@@ -228,6 +216,7 @@ void agent_doubt_results(struct agent *agent)
         const struct sentinel_result found = {.node_id = sentinel->node_id,
                                               .kinds = SENTINEL_KINDS,
                                               .reason = result.reason,
+                                              .is_refused = result.is_refused,
                                               .end_ns = result.end_ns};
         struct engine_event event = {.kind = ENGINE_SENTINEL, .u.sentinel = &found};
         agent_step(agent, &event);

@@ -125,9 +125,7 @@ struct agent_doubt {
     uint64_t next_birth;
     struct probe_plan_editor plan;
     struct probe_thread *probes; /* NULL: there was no thread or descriptor for it */
-    uint64_t tick_ns;            /* last tick of the health loop */
-    uint64_t probe_stalled_ns;   /* as last read */
-    uint64_t n_probe_stalls;
+    struct loops_late loops;
 };
 
 /* X(name, help) */

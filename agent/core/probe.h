@@ -4,6 +4,7 @@
 #ifndef JURY_CORE_PROBE_H
 #define JURY_CORE_PROBE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/base/addr.h"
@@ -28,6 +29,7 @@ struct probe_result {
     uint8_t probe_class;  /* enum probe_class */
     uint8_t reason;       /* enum probe_reason */
     uint16_t http_status; /* 0 = none seen */
+    bool is_refused;      /* the target itself said RST to the SYN: the way there and back works */
     uint64_t start_ns;    /* monotonic, when the first packet was asked for */
     uint64_t end_ns;      /* monotonic, when the outcome was known */
 };

@@ -22,6 +22,44 @@ void self_doubt_init(struct self_doubt *doubt, uint64_t self_id, uint64_t now_ns
     *doubt = (struct self_doubt){.self_id = self_id, .late_at_ns = now_ns, .fresh_ns = now_ns};
 }
 
+/* --- what the shell measures --- */
+
+unsigned self_doubt_choose_peers(const struct sentinel_member members[], size_t n, uint64_t self_id,
+                                 size_t ret_chosen[SENTINEL_PEERS])
+{
+    unsigned n_chosen = 0;
+    size_t own = 0;
+
+    while (own < n && members[own].node_id < self_id) {
+        own++;
+    }
+    for (size_t i = 0; i < n && n_chosen < SENTINEL_PEERS; i++) {
+        size_t index = (own + i) % n;
+
+        if (members[index].is_known && members[index].node_id != self_id) {
+            ret_chosen[n_chosen++] = index;
+        }
+    }
+    return n_chosen;
+}
+
+uint64_t self_doubt_take_loops(struct loops_late *loops, const struct loops_sample *sample)
+{
+    uint64_t due_ns = loops->last.now_ns + loops->tick_interval_ns;
+    bool is_first = loops->last.now_ns == 0;
+    uint64_t health_ns = !is_first && sample->now_ns > due_ns ? sample->now_ns - due_ns : 0;
+    uint64_t probe_ns = sample->probe_stalled_ns - loops->last.probe_stalled_ns;
+
+    if (sample->n_probe_stalls != loops->last.n_probe_stalls) {
+        probe_ns += loops->stall_ns;
+    } else if (sample->probe_is_stalled) {
+        probe_ns += loops->tick_interval_ns;
+    }
+    loops->last = *sample;
+    uint64_t late_ns = probe_ns > health_ns ? probe_ns : health_ns;
+    return late_ns > LOOPS_NOISE_NS ? late_ns : 0;
+}
+
 /* --- evidence --- */
 
 /* Half of the time that has passed is taken off what was lost. */
@@ -85,12 +123,12 @@ void self_doubt_note_sentinel(struct self_doubt *doubt, const struct sentinel_re
 
     sentinel->kinds = result->kinds;
     sentinel->heard_ns = result->end_ns;
-    if (probe_reason_class(result->reason) == PROBE_PASS) {
+    if (probe_reason_class(result->reason) == PROBE_PASS || result->is_refused) {
         sentinel->passed_ns = result->end_ns;
         sentinel->n_passes++;
         return;
     }
-    /* A refusal of a peer came over a way that works: its agent has just ended. */
+    /* That a peer's host is unreachable says that it is gone, not that packets are lost here. */
     if (result->reason == REASON_CONNECT_TIMEOUT ||
         (is_self && probe_reason_class(result->reason) == PROBE_FAIL)) {
         sentinel->failed_ns[sentinel->n_failed++ % SENTINEL_FAILURES] = result->end_ns;

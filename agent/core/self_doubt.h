@@ -10,8 +10,8 @@
  *    the time that passes is taken off; a second of it gives 4.
  *  - local-faults, 4: the last probe of at least 3 targets of the kind, and of a quarter of them,
  *    was a shortage here (descriptor, port, buffer, time).
- *  - loopback, 4: two probes of this node's own sentinel port failed within 3 s, for the kinds that
- *    the sentinel stands for.
+ *  - loopback, 4: two probes of this node's own sentinel port got no answer within 3 s, for the
+ *    kinds that the sentinel stands for. A refusal is an answer (agent/probe/sentinel_port.h).
  *  - lossy, 2: sentinel probes of at least two peers, and of more than half of them, time out now
  *    and then; 4 if also runs of failures have begun here, at least 3 and one for 16 targets within
  *    the last 10 to 20 s; 3 with fewer of them: doubt that has begun lasts. It is new failures that
@@ -30,6 +30,7 @@
 #define JURY_CORE_SELF_DOUBT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/model/check.h"
@@ -46,13 +47,35 @@
 #define SENTINEL_PEERS 4 /* a node probes itself and so many peers */
 #define SENTINEL_WINDOW_NS (UINT64_C(3) * 1000000000)
 #define SENTINEL_FAILURES 4 /* that are remembered of each */
+#define LOOPS_NOISE_NS (UINT64_C(20) * 1000000)
 
 /* One probe of a sentinel: this node's own port or a peer's. */
 struct sentinel_result {
     uint64_t node_id; /* whose */
     uint32_t kinds;   /* bits 1 << enum check_type: kinds of probes that it stands for */
     uint8_t reason;   /* enum probe_reason */
+    bool is_refused;  /* by a RST of its very address and port: that is an answer as well */
     uint64_t end_ns;
+};
+
+/* A member whose sentinel might be probed. */
+struct sentinel_member {
+    uint64_t node_id;
+    bool is_known; /* where its port is */
+};
+
+/* What the loops of the shell say of themselves; the differences count. */
+struct loops_sample {
+    uint64_t now_ns;           /* of the health loop's tick */
+    uint64_t probe_stalled_ns; /* total that the probe thread woke up too late */
+    uint64_t n_probe_stalls;   /* total that were seen from outside */
+    bool probe_is_stalled;     /* now, seen from outside */
+};
+
+struct loops_late {
+    uint64_t tick_interval_ns; /* of the health loop */
+    uint64_t stall_ns;         /* how long the probe thread stands still before it is a stall */
+    struct loops_sample last;  /* now_ns 0 = none yet */
 };
 
 /* What the targets of one kind look like from here. */
@@ -101,6 +124,23 @@ struct self_doubt {
 };
 
 void self_doubt_init(struct self_doubt *doubt, uint64_t self_id, uint64_t now_ns);
+
+/* Which members' sentinels to probe: of those whose port is known, the SENTINEL_PEERS that follow
+ * this node; so each is probed by as many as it probes.
+ *
+ * members: n of them by node id, this node among them.
+ * Returns how many of ret_chosen, indexes of members, are set. */
+unsigned self_doubt_choose_peers(const struct sentinel_member members[], size_t n, uint64_t self_id,
+                                 size_t ret_chosen[SENTINEL_PEERS]);
+
+/* How late the loops are since the last sample, once a tick of the health loop: the later of the
+ * two, since a machine that is busy holds up both at a time. The probe thread by what it says of
+ * its wake-ups, and while it says nothing by what was seen from outside: the stall that was found,
+ * and each tick that it lasts.
+ *
+ * Returns nanoseconds for self_doubt_note_late; 0 = at most LOOPS_NOISE_NS, which is any machine.
+ */
+uint64_t self_doubt_take_loops(struct loops_late *loops, const struct loops_sample *sample);
 
 /* The shell's loops turned late by so much since it last said so. */
 void self_doubt_note_late(struct self_doubt *doubt, uint64_t late_ns, uint64_t now_ns);

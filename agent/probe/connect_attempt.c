@@ -103,6 +103,8 @@ static void deliver(struct connect_engine *engine, const struct attempt *attempt
         .probe_class = (uint8_t)probe_reason_class(reason),
         .reason = (uint8_t)reason,
         .http_status = attempt->reply.status,
+        .is_refused = reason == REASON_CONNECT_FAILED && attempt->step == STEP_CONNECTING &&
+                      connect_socket_is_refused(attempt->fd),
         .start_ns = life.start_ns,
         .end_ns = life.end_ns,
     };

@@ -1,8 +1,8 @@
 #include "agent/probe/connect_socket.h"
 
 #include <errno.h>
+#include <linux/tcp.h> /* its struct tcp_info counts segments, that of libc does not */
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -127,6 +127,14 @@ enum probe_reason connect_socket_error(int fd)
         errnum = errno;
     }
     return errnum == 0 ? REASON_NONE : probe_reason_of_errno(PROBE_CALL_CONNECTING, errnum);
+}
+
+bool connect_socket_is_refused(int fd)
+{
+    struct tcp_info info = {0};
+    socklen_t n_bytes = sizeof info;
+
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n_bytes) == 0 && info.tcpi_segs_in > 0;
 }
 
 void connect_socket_reset(int fd)

@@ -2,6 +2,7 @@
 #ifndef JURY_PROBE_CONNECT_SOCKET_H
 #define JURY_PROBE_CONNECT_SOCKET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -22,6 +23,10 @@ enum probe_reason connect_socket_open(const struct probe_target *target, int epo
 
 /* The reason of the error that ended the connection attempt; REASON_NONE = it is established. */
 enum probe_reason connect_socket_error(int fd);
+
+/* Of an attempt that ended with an error: whether a TCP segment of the other end did it, its RST,
+ * and not an ICMP message on its behalf or a fault of this node. */
+bool connect_socket_is_refused(int fd);
 
 /* RST at once if it is established; if it is still being made, nothing is sent. No TIME_WAIT. */
 void connect_socket_reset(int fd);

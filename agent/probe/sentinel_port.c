@@ -7,9 +7,7 @@
 #include <unistd.h>
 
 #include "agent/probe/connect_socket.h"
-
-#define QUEUE 128
-#define DRAINED_AT_ONCE (2 * QUEUE)
+#include "common/base/plant.h"
 
 static int refuse(struct sentinel_port *port, struct errmsg *err)
 {
@@ -29,7 +27,7 @@ int sentinel_port_open(struct sentinel_port *port, const struct addr *addr, stru
     *port = (struct sentinel_port){
         .fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP)};
     if (port->fd < 0 || bind(port->fd, (struct sockaddr *)&address, n_bytes) != 0 ||
-        listen(port->fd, QUEUE) != 0 ||
+        (plant_is("sentinel-listens") && listen(port->fd, 128) != 0) ||
         getsockname(port->fd, (struct sockaddr *)&address, &n_bytes) != 0) {
         return refuse(port, err);
     }
@@ -45,19 +43,6 @@ int sentinel_port_open(struct sentinel_port *port, const struct addr *addr, stru
         port->port = ntohs(in6.sin6_port);
     }
     return 0;
-}
-
-void sentinel_port_drain(struct sentinel_port *port)
-{
-    for (unsigned i = 0; port->fd >= 0 && i < DRAINED_AT_ONCE; i++) {
-        int fd = accept4(port->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-
-        if (fd >= 0) {
-            connect_socket_reset(fd);
-        } else if (errno != ECONNABORTED && errno != EINTR) {
-            return;
-        }
-    }
 }
 
 void sentinel_port_close(struct sentinel_port *port)

@@ -156,6 +156,7 @@ static void read_local(struct bytes_reader *reader, uint64_t now_ns, struct payl
         to->sentinel = (struct sentinel_result){.node_id = bytes_read_u8(reader),
                                                 .kinds = bytes_read_u8(reader),
                                                 .reason = bytes_read_u8(reader),
+                                                .is_refused = now_ns % 2 == 1,
                                                 .end_ns = now_ns - bytes_read_u8(reader)};
         event->u.sentinel = &to->sentinel;
         break;

@@ -350,7 +350,7 @@ static void peers_that_say_nothing_at_all_are_a_cut(void **state)
     expect(f, 4, 1 << DOUBT_ISOLATED, TCP_BIT);
 }
 
-static void sentinels_that_never_answered_or_are_refused_say_nothing(void **state)
+static void sentinels_that_never_answered_say_nothing(void **state)
 {
     struct fixture *f = *state;
 
@@ -365,10 +365,92 @@ static void sentinels_that_never_answered_or_are_refused_say_nothing(void **stat
     f->now_ns += SENTINEL_WINDOW_NS;
     arm(f, 2);
     for (unsigned i = 0; i < 10; i++) {
-        sentinel(f, 1, REASON_CONNECT_FAILED); /* both agents restart: the machines answer */
+        sentinel(f, 1, REASON_CONNECT_FAILED); /* both machines are gone, the routers say */
         sentinel(f, 2, REASON_CONNECT_FAILED);
     }
     expect(f, 0, 0, 0);
+}
+
+/* Nobody listens there, so that strangers find no queue to fill. */
+static void a_refusal_by_the_sentinel_itself_is_its_answer(void **state)
+{
+    struct fixture *f = *state;
+    struct sentinel_result refusal = {
+        .kinds = ALL_TCP, .reason = REASON_CONNECT_FAILED, .is_refused = true};
+
+    tcp(f)->n_failing = 10;
+    for (unsigned i = 0; i < 3; i++) {
+        f->now_ns += 200 * MS;
+        refusal.end_ns = f->now_ns;
+        for (uint64_t node = 1; node <= SELF; node += SELF - 1) {
+            refusal.node_id = node;
+            self_doubt_note_sentinel(&f->doubt, &refusal);
+        }
+    }
+    expect(f, 0, 0, 0);
+    assert_int_equal(self_doubt_n_witnesses(&f->doubt, f->now_ns), 2);
+}
+
+static void sentinels_are_the_members_that_follow_by_id(void **state)
+{
+    static const struct {
+        uint64_t self_id;
+        unsigned n, unknown, n_chosen; /* unknown: bits 1 << index */
+        uint64_t chosen[SENTINEL_PEERS];
+    } rows[] = {
+        {1, 1, 0, 0, {0}},          {1, 3, 0, 2, {2, 3}},
+        {2, 3, 0, 2, {3, 1}},       {3, 3, 1 << 0, 1, {2}},
+        {2, 7, 0, 4, {3, 4, 5, 6}}, {6, 7, 1 << 0 | 1 << 1, 4, {7, 3, 4, 5}},
+        {9, 3, 0, 3, {1, 2, 3}}, /* it is not a member yet */
+    };
+
+    (void)state;
+    for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++) {
+        struct sentinel_member members[7];
+        size_t chosen[SENTINEL_PEERS];
+
+        for (unsigned i = 0; i < rows[row].n; i++) {
+            members[i] = (struct sentinel_member){.node_id = i + 1,
+                                                  .is_known = (rows[row].unknown >> i & 1) == 0};
+        }
+        unsigned n = self_doubt_choose_peers(members, rows[row].n, rows[row].self_id, chosen);
+        assert_int_equal(n, rows[row].n_chosen);
+        for (unsigned i = 0; i < n; i++) {
+            assert_int_equal(members[chosen[i]].node_id, rows[row].chosen[i]);
+        }
+    }
+}
+
+static void loops_are_as_late_as_the_later_of_them(void **state)
+{
+    /* Each row is one tick; times in ms. */
+    static const struct {
+        uint64_t now, probe_stalled, n_stalls;
+        bool is_stalled;
+        uint64_t late;
+    } rows[] = {
+        {5000, 0, 0, false, 0},       /* the first says nothing */
+        {5200, 0, 0, false, 0},       /* in time */
+        {5420, 0, 0, false, 0},       /* 20 ms is any machine */
+        {5641, 0, 0, false, 21},      /* the health loop */
+        {5841, 300, 0, false, 300},   /* the probe thread */
+        {6541, 700, 0, false, 500},   /* both: the health loop was later */
+        {6741, 700, 1, true, 1000},   /* a stall is found, of a second until then */
+        {6941, 700, 1, true, 200},    /* and lasts */
+        {7141, 700, 1, false, 0},     /* it is over */
+        {7341, 2200, 1, false, 1500}, /* and then the thread says so by itself */
+    };
+    struct loops_late loops = {.tick_interval_ns = 200 * MS, .stall_ns = SECOND};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct loops_sample sample = {.now_ns = rows[i].now * MS,
+                                            .probe_stalled_ns = rows[i].probe_stalled * MS,
+                                            .n_probe_stalls = rows[i].n_stalls,
+                                            .probe_is_stalled = rows[i].is_stalled};
+
+        assert_int_equal(self_doubt_take_loops(&loops, &sample), rows[i].late * MS);
+    }
 }
 
 static void one_half_of_a_partition_of_five_is_not_at_fault(void **state)
@@ -443,7 +525,10 @@ int main(void)
         TEST(new_failures_count_for_ten_to_twenty_seconds),
         TEST(few_new_failures_among_many_targets_begin_no_doubt),
         TEST(peers_that_say_nothing_at_all_are_a_cut),
-        TEST(sentinels_that_never_answered_or_are_refused_say_nothing),
+        TEST(sentinels_that_never_answered_say_nothing),
+        TEST(a_refusal_by_the_sentinel_itself_is_its_answer),
+        TEST(sentinels_are_the_members_that_follow_by_id),
+        TEST(loops_are_as_late_as_the_later_of_them),
         TEST(one_half_of_a_partition_of_five_is_not_at_fault),
         TEST(a_broken_loopback_makes_its_kinds_suspect),
         TEST(the_score_is_a_sum_and_ends_at_seven),
