@@ -56,7 +56,8 @@ int rpc_link_open(struct rpc_link *link, void *context, const char *address,
                   const struct public_key *server_key, const struct key_pair *key,
                   struct errmsg *err)
 {
-    *link = (struct rpc_link){.socket = zmq_socket(context, ZMQ_DEALER)};
+    *link = (struct rpc_link){.socket = zmq_socket(context, ZMQ_DEALER),
+                              .has_keys = server_key != NULL};
     if (link->socket == NULL || !set_options(link->socket) ||
         (server_key != NULL && !set_curve(link->socket, server_key, key)) ||
         !open_monitor(link, context)) {
@@ -115,6 +116,13 @@ static uint16_t next_event(struct rpc_link *link)
     return event;
 }
 
+/* An agent that does not know the key (ZAP 300) hangs up without a word, and so does one whose own
+ * key is another. On the unix socket there are no keys: there it has just died. */
+static enum link_end hung_up(const struct rpc_link *link)
+{
+    return link->has_keys ? LINK_DENIED : LINK_LOST;
+}
+
 /* What an event means before the handshake is done; LINK_SILENT: go on. */
 static enum link_end before_ready(struct rpc_link *link, uint16_t event)
 {
@@ -127,15 +135,12 @@ static enum link_end before_ready(struct rpc_link *link, uint16_t event)
         return LINK_ANSWERED;
     case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
     case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
-        return LINK_DENIED;
     case ZMQ_EVENT_DISCONNECTED:
     case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
-        /* An agent that does not know the key (ZAP 300) hangs up without a word, and so does one
-         * whose own key is another. */
-        return LINK_DENIED;
+        return hung_up(link);
     case ZMQ_EVENT_CLOSED:
     case ZMQ_EVENT_CONNECT_RETRIED:
-        return link->was_connected ? LINK_DENIED : LINK_REFUSED;
+        return link->was_connected ? hung_up(link) : LINK_REFUSED;
     default:
         return LINK_SILENT;
     }

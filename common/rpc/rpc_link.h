@@ -17,9 +17,9 @@ enum link_end {
     LINK_ANSWERED = 0,
     LINK_REFUSED,      /* nobody listens there */
     LINK_NO_HANDSHAKE, /* somebody does, and it is no agent or too slow */
-    LINK_DENIED,       /* the handshake was refused: one of the keys is not right */
-    LINK_LOST,         /* the request was sent and the connection broke */
-    LINK_SILENT        /* the request was sent and no answer came in time */
+    LINK_DENIED, /* the handshake was refused: one of the keys is not right; never without keys */
+    LINK_LOST,   /* the connection broke: before the handshake, or with the request sent */
+    LINK_SILENT  /* the request was sent and no answer came in time */
 };
 
 struct rpc_link {
@@ -27,6 +27,7 @@ struct rpc_link {
     void *monitor;
     bool is_ready; /* the handshake is done */
     bool was_connected;
+    bool has_keys; /* a connection that is closed may mean that one of them is not right */
 };
 
 struct link_frames {

@@ -461,6 +461,47 @@ static void a_listener_that_says_nothing_is_a_deadline_that_passed(void **state)
     rmdir(folder);
 }
 
+static void *hang_up_on_all(void *user)
+{
+    int listener = *(const int *)user, fd;
+
+    while ((fd = accept(listener, NULL, NULL)) >= 0) {
+        close(fd);
+    }
+    return NULL;
+}
+
+/* It took the connection and died before it said anything. */
+static void an_agent_that_dies_on_the_unix_socket_is_unreachable_and_denies_nothing(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/jury-rpc-XXXXXX";
+    struct agent agent = {.is_local = true};
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    pthread_t thread;
+
+    assert_non_null(mkdtemp(folder));
+    snprintf(at.sun_path, sizeof at.sun_path, "%s/agent.sock", folder);
+    snprintf(agent.address, sizeof agent.address, "ipc://%s/agent.sock", folder);
+    assert_int_equal(bind(listener, (const struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(listener, 8), 0);
+    assert_int_equal(pthread_create(&thread, NULL, hang_up_on_all, &listener), 0);
+    struct rpc_client *client = client_of(&agent, 1, 5000, NULL);
+
+    struct outcome outcome = call(client, false);
+
+    assert_int_equal(outcome.rc, ERR_UNREACHABLE);
+    assert_int_equal(err_exit_status(outcome.rc), 4);
+    assert_non_null(strstr(outcome.err.text, "broke before the answer"));
+    rpc_client_free(client);
+    shutdown(listener, SHUT_RDWR); /* wakes the thread */
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    close(listener);
+    unlink(at.sun_path);
+    rmdir(folder);
+}
+
 static void endpoints_and_methods_that_cannot_work_are_refused_at_once(void **state)
 {
     (void)state;
@@ -495,6 +536,7 @@ int main(void)
         cmocka_unit_test(each_way_of_having_no_answer_is_its_own_error),
         cmocka_unit_test(the_unix_socket_needs_no_key_and_says_what_is_wrong_with_it),
         cmocka_unit_test(a_listener_that_says_nothing_is_a_deadline_that_passed),
+        cmocka_unit_test(an_agent_that_dies_on_the_unix_socket_is_unreachable_and_denies_nothing),
         cmocka_unit_test(endpoints_and_methods_that_cannot_work_are_refused_at_once),
     };
 
