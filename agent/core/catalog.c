@@ -1,6 +1,7 @@
 #include "agent/core/catalog.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "agent/core/catalog_chunks.h"
@@ -81,6 +82,27 @@ const struct catalog_group *catalog_group_find(const struct catalog *catalog, co
     const struct part *part = part_list_find(&catalog->groups, name);
 
     return part != NULL ? &((const struct group_part *)part)->group : NULL;
+}
+
+static struct part *part_of_group(const struct catalog_group *group)
+{
+    /* The content never changes; its count of references does. */
+    uintptr_t at = (uintptr_t)group - offsetof(struct group_part, group);
+
+    return &((struct group_part *)at)->head;
+}
+
+const struct catalog_group *catalog_group_ref(const struct catalog_group *group)
+{
+    part_ref(part_of_group(group));
+    return group;
+}
+
+void catalog_group_unref(const struct catalog_group *group)
+{
+    if (group != NULL) {
+        part_unref(part_of_group(group));
+    }
 }
 
 size_t catalog_n_listeners(const struct catalog *catalog)

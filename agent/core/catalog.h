@@ -104,6 +104,9 @@ uint64_t catalog_settings_changed_revision(const struct catalog *catalog);
 size_t catalog_n_groups(const struct catalog *catalog);
 const struct catalog_group *catalog_group_at(const struct catalog *catalog, size_t index);
 const struct catalog_group *catalog_group_find(const struct catalog *catalog, const char *name);
+/* A group may outlive its catalog: a reference of its own, to be given back. */
+const struct catalog_group *catalog_group_ref(const struct catalog_group *group);
+void catalog_group_unref(const struct catalog_group *group); /* NULL is allowed */
 size_t catalog_n_listeners(const struct catalog *catalog);
 const struct catalog_listener *catalog_listener_at(const struct catalog *catalog, size_t index);
 const struct catalog_listener *catalog_listener_find(const struct catalog *catalog,
@@ -114,6 +117,8 @@ const struct catalog_node *catalog_node_find(const struct catalog *catalog, uint
 size_t catalog_n_keys(const struct catalog *catalog);
 const struct catalog_key *catalog_key_at(const struct catalog *catalog, size_t index);
 const struct catalog_key *catalog_key_find(const struct catalog *catalog, const char *name);
+/* What a rule needs of a cluster of so many observers. Errors: ERR_INVALID. */
+int catalog_check_rule(const struct server_group *group, uint32_t n_observers, struct errmsg *err);
 /* Voters and standbys: the electorate of votes (n in spec.md 5). */
 uint32_t catalog_n_observers(const struct catalog *catalog);
 

@@ -69,21 +69,28 @@ static int check_addresses(struct plan *plan, const struct catalog_group *group)
 
 /* --- rules --- */
 
-static int check_rule(struct plan *plan, const struct catalog_group *group, uint32_t n_observers)
+int catalog_check_rule(const struct server_group *group, uint32_t n_observers, struct errmsg *err)
 {
-    const struct verdict_rule *rule = &group->spec.rule;
-    const struct rule_column *columns[] = {&rule->down, &rule->up};
+    const struct rule_column *columns[] = {&group->rule.down, &group->rule.up};
 
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
         if (columns[i]->kind == RULE_AT_LEAST && columns[i]->value > n_observers &&
             !plant_is("catalog-at-least")) {
-            return plan_refuse(plan, ERR_INVALID,
-                               "server group \"%s\": rule at-least %u needs %u observers, the "
-                               "cluster would have %" PRIu32,
-                               group->spec.name, columns[i]->value, columns[i]->value, n_observers);
+            return errmsg_set(err, ERR_INVALID,
+                              "server group \"%s\": rule at-least %u needs %u observers, the "
+                              "cluster would have %" PRIu32,
+                              group->name, columns[i]->value, columns[i]->value, n_observers);
         }
     }
     return 0;
+}
+
+static int check_rule(struct plan *plan, const struct catalog_group *group, uint32_t n_observers)
+{
+    struct errmsg message;
+    int rc = catalog_check_rule(&group->spec, n_observers, &message);
+
+    return rc == 0 ? 0 : plan_refuse(plan, rc, "%s", message.text);
 }
 
 static int compare_draft_name(const void *name, const void *draft)

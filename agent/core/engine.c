@@ -34,7 +34,8 @@ struct engine *engine_new(const struct engine_config *config, uint64_t now_ns)
     timers_init(&engine->guard_timers);
     drains_init(&engine->drains);
     engine->votes = votes_new();
-    if (engine->votes == NULL || event_ring_init(&engine->events) != 0) {
+    engine->history = history_new(now_ns, config->history_entries);
+    if (engine->votes == NULL || engine->history == NULL || event_ring_init(&engine->events) != 0) {
         engine_free(engine);
         return NULL;
     }
@@ -54,6 +55,7 @@ void engine_free(struct engine *engine)
     }
     catalog_unref(engine->catalog);
     votes_free(engine->votes);
+    history_free(engine->history);
     id_set_close(&engine->dirty_slots);
     id_set_close(&engine->dirty_scopes);
     id_set_close(&engine->freed_rows);
@@ -201,6 +203,21 @@ static void run_row_timer(struct engine *engine, uint32_t row)
     }
 }
 
+void engine_run_verdict_timers(struct engine *engine)
+{
+    uint32_t id;
+
+    while (timers_pop(&engine->row_timers, engine->now_ns, &id)) {
+        engine_keep_row(engine, id, &(struct row_note){.kind = HISTORY_TIMER});
+        run_row_timer(engine, id);
+    }
+    while (timers_pop(&engine->guard_timers, engine->now_ns, &id)) {
+        engine_keep_row(engine, engine->scopes[id].row.row,
+                        &(struct row_note){.kind = HISTORY_GUARD});
+        engine_admit_pending(engine, id);
+    }
+}
+
 /* Everything that is due by time, before the event is looked at. */
 static void run_timers(struct engine *engine, struct engine_actions *actions)
 {
@@ -210,12 +227,7 @@ static void run_timers(struct engine *engine, struct engine_actions *actions)
     while (timers_pop(&engine->opinion_timers, engine->now_ns, &id)) {
         engine_opinion_stale(engine, id, actions);
     }
-    while (timers_pop(&engine->row_timers, engine->now_ns, &id)) {
-        run_row_timer(engine, id);
-    }
-    while (timers_pop(&engine->guard_timers, engine->now_ns, &id)) {
-        engine_admit_pending(engine, id);
-    }
+    engine_run_verdict_timers(engine);
     if (observers_next_ns(&engine->observers) <= engine->now_ns) {
         uint8_t before = observers_n(&engine->observers);
 
@@ -243,10 +255,11 @@ static void run_interval(struct engine *engine, struct engine_actions *actions)
     engine_run_drains(engine, actions);
 }
 
-static void settle(struct engine *engine, struct engine_actions *actions)
+void engine_settle(struct engine *engine, struct engine_actions *actions)
 {
     uint32_t id;
 
+    engine_keep_surroundings(engine);
     while (id_set_take(&engine->dirty_slots, &id)) {
         engine_judge_slot(engine, id, actions);
     }
@@ -261,14 +274,18 @@ static uint64_t earliest(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+uint64_t engine_verdict_timer_ns(const struct engine *engine)
+{
+    return earliest(timers_next(&engine->row_timers), timers_next(&engine->guard_timers));
+}
+
 static uint64_t find_wake_ns(const struct engine *engine)
 {
     uint64_t wake_ns = engine->next_vector_ns;
 
     wake_ns = earliest(wake_ns, votes_next_ns(engine->votes));
     wake_ns = earliest(wake_ns, timers_next(&engine->opinion_timers));
-    wake_ns = earliest(wake_ns, timers_next(&engine->row_timers));
-    wake_ns = earliest(wake_ns, timers_next(&engine->guard_timers));
+    wake_ns = earliest(wake_ns, engine_verdict_timer_ns(engine));
     return earliest(wake_ns, observers_next_ns(&engine->observers));
 }
 
@@ -280,6 +297,7 @@ int engine_step(struct engine *engine, const struct engine_event *event,
 
     assert(event->now_ns >= engine->now_ns);
     engine->now_ns = event->now_ns;
+    engine->step++;
     engine->boot_ns = event->boot_ns;
     empty_actions(actions);
     actions->first_event = engine->events.next_sequence;
@@ -293,7 +311,7 @@ int engine_step(struct engine *engine, const struct engine_event *event,
         engine_survey(engine);
     }
     engine_run_doubt(engine, actions);
-    settle(engine, actions); /* before the drains are looked at: it sets their deadlines */
+    engine_settle(engine, actions); /* before the drains are looked at: it sets their deadlines */
     run_interval(engine, actions);
 
     if (engine_table_is_open(engine) && catalog_revision(engine->catalog) != revision_before) {

@@ -30,8 +30,10 @@ struct engine_config {
     uint64_t epoch; /* this start's number, kept on disk; 0: it could not be kept, so no votes
                        are sent */
     uint64_t seed;  /* phase of the vote interval */
-    uint64_t table_revision; /* of the forwarding table found at start, else 0: no rows or layout
-                                come out before a catalog at least as new is adopted */
+    uint64_t table_revision;  /* of the forwarding table found at start, else 0: no rows or layout
+                                 come out before a catalog at least as new is adopted */
+    uint32_t history_entries; /* that are kept of the past (history.h), at most and by default (0)
+                                 LIMIT_HISTORY_ENTRIES */
 };
 
 /* NULL: no memory. now_ns: monotonic. */

@@ -43,13 +43,13 @@ static void free_target(struct engine *engine, uint32_t slot)
     timers_clear(&engine->opinion_timers, slot);
 }
 
-static void make_target(struct engine *engine, const struct catalog_target *from)
+void engine_make_target(struct engine *engine, struct target_id id,
+                        const struct health_check *check)
 {
-    const struct health_check *check = from->check;
     uint64_t cycle_ms = (uint64_t)check->timeout_ms + check->interval_ms;
 
-    engine->targets[from->id.slot] = (struct engine_target){
-        .birth = from->id.birth,
+    engine->targets[id.slot] = (struct engine_target){
+        .birth = id.birth,
         .first_row = NO_ROW,
         .timeout_ms = check->timeout_ms,
         .interval_ms = check->interval_ms,
@@ -57,7 +57,10 @@ static void make_target(struct engine *engine, const struct catalog_target *from
                    .unhealthy_threshold = check->unhealthy_threshold},
         .check_type = check->type,
     };
-    votes_set_slot(engine->votes, from->id.slot, from->id.birth, check->type,
+    if (engine->history != NULL) {
+        history_reset_slot(engine->history, id.slot, id.birth);
+    }
+    votes_set_slot(engine->votes, id.slot, id.birth, check->type,
                    check->unhealthy_threshold * cycle_ms * NS_PER_MS);
 }
 
@@ -71,7 +74,7 @@ static void follow_target(void *user, const struct catalog_target *before,
         tell_probe(follow, NULL, before->id);
     }
     if (after != NULL) {
-        make_target(follow->engine, after);
+        engine_make_target(follow->engine, after->id, after->check);
         tell_probe(follow, after, after->id);
     }
 }
@@ -104,9 +107,14 @@ static uint32_t make_scope(struct engine *engine, const struct catalog_group *gr
 
     assert(scope != NO_SCOPE && engine->rows[group->row.row].scope == NO_SCOPE);
     engine->free_scope = engine->scopes[scope].first_row;
-    engine->scopes[scope] =
-        (struct engine_scope){.row = group->row, .group_id = group->id, .since_ns = engine->now_ns};
+    engine->scopes[scope] = (struct engine_scope){.row = group->row,
+                                                  .group_id = group->id,
+                                                  .since_ns = engine->now_ns,
+                                                  .made = engine_history_now(engine)};
     engine->rows[group->row.row].scope = scope;
+    if (engine->history != NULL) {
+        history_reset_row(engine->history, group->row, engine->now_ns);
+    }
     return scope;
 }
 
@@ -138,6 +146,7 @@ static void drop_from_group(void *user, const struct catalog_group *before,
     }
     uint32_t scope = find_scope(engine, before->row);
     if (scope != NO_SCOPE) {
+        engine_keep_version(engine, &engine->scopes[scope], before);
         free_scope(engine, scope);
     }
 }
@@ -167,14 +176,16 @@ static void update_group(void *user, const struct catalog_group *before,
     struct follow *follow = user;
     struct engine *engine = follow->engine;
 
-    (void)before;
     if (after == NULL) {
         return;
     }
     uint32_t index = find_scope(engine, after->row);
     if (index == NO_SCOPE) {
         index = make_scope(engine, after);
+    } else {
+        engine_keep_version(engine, &engine->scopes[index], before);
     }
+    engine->scopes[index].version = engine_history_now(engine);
     struct engine_scope *scope = &engine->scopes[index];
     update_scope(scope, after);
     engine_follow_group_hold(engine, scope, &after->spec);
@@ -191,6 +202,15 @@ static void update_group(void *user, const struct catalog_group *before,
         }
     }
     id_set_add(&engine->dirty_scopes, index);
+}
+
+void engine_follow_group(struct engine *engine, const struct catalog_group *before,
+                         const struct catalog_group *after, uint64_t revision)
+{
+    struct follow follow = {.engine = engine, .revision = revision};
+
+    drop_from_group(&follow, before, after);
+    update_group(&follow, before, after);
 }
 
 /* --- the whole --- */

@@ -120,6 +120,12 @@ void engine_override_hold(struct engine *engine, const struct hold_override *ove
     if (!follow_source(engine, scope, source, override->is_on)) {
         return;
     }
+    if (scope != NULL) {
+        engine_keep_row(engine, scope->row.row,
+                        &(struct row_note){.kind = HISTORY_NODE_HOLD,
+                                           .from = !override->is_on,
+                                           .to = override->is_on});
+    }
     *(scope != NULL ? &scope->held_by_node : &engine->held_by_node) = origin;
     tell_hold(engine, override->group, source, override->is_on, &origin);
     if (scope != NULL) {

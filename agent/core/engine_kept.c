@@ -56,19 +56,26 @@ int engine_take_kept(struct engine *engine, const struct last_known_good *kept)
     return 0;
 }
 
-const struct kept_verdict *engine_find_kept(const struct engine *engine, uint32_t row,
-                                            uint64_t birth, struct hash128 definition)
+const struct kept_verdict *engine_kept_of_row(const struct engine *engine, struct row_id row)
 {
-    struct kept_verdict key = {.row = row};
+    struct kept_verdict key = {.row = row.row};
     const struct kept_verdict *found =
         engine->n_kept_verdicts == 0
             ? NULL
             : bsearch(&key, engine->kept_verdicts, engine->n_kept_verdicts, sizeof key, by_row);
 
+    return found != NULL && found->birth == row.birth ? found : NULL;
+}
+
+const struct kept_verdict *engine_find_kept(const struct engine *engine, uint32_t row,
+                                            uint64_t birth, struct hash128 definition)
+{
+    const struct kept_verdict *found =
+        engine_kept_of_row(engine, (struct row_id){.row = row, .birth = birth});
+
     bool is_defined_so = found != NULL && found->definition_hash.low == definition.low &&
                          found->definition_hash.high == definition.high;
-    if (found == NULL || found->birth != birth ||
-        (!is_defined_so && !plant_is("kept-any-definition")) ||
+    if (found == NULL || (!is_defined_so && !plant_is("kept-any-definition")) ||
         (found->health_state != HEALTH_HEALTHY && found->health_state != HEALTH_UNHEALTHY)) {
         return NULL;
     }

@@ -34,7 +34,8 @@ static int reserve_slots(struct engine *engine, uint32_t n_slots)
         return 0;
     }
     n_slots = round_up(n_slots);
-    if (votes_reserve(engine->votes, n_slots) != 0 ||
+    if ((engine->history != NULL && history_reserve(engine->history, n_slots, 0) != 0) ||
+        votes_reserve(engine->votes, n_slots) != 0 ||
         id_set_reserve(&engine->dirty_slots, n_slots) != 0 ||
         timers_reserve(&engine->opinion_timers, n_slots) != 0 ||
         grow((void **)&engine->targets, sizeof *engine->targets, engine->n_slots, n_slots) != 0) {
@@ -52,7 +53,8 @@ static int reserve_rows(struct engine *engine, uint32_t n_rows)
         return 0;
     }
     n_rows = round_up(n_rows);
-    if (id_set_reserve(&engine->freed_rows, n_rows) != 0 ||
+    if ((engine->history != NULL && history_reserve(engine->history, 0, n_rows) != 0) ||
+        id_set_reserve(&engine->freed_rows, n_rows) != 0 ||
         id_set_reserve(&engine->waiting_drains, n_rows) != 0 ||
         timers_reserve(&engine->row_timers, n_rows) != 0 ||
         grow((void **)&engine->candidates, sizeof *engine->candidates, before, n_rows) != 0 ||
@@ -112,18 +114,28 @@ static int reserve_actions(const struct engine *engine, struct engine_actions *a
     return 0;
 }
 
+int engine_reserve_room(struct engine *engine, const struct engine_room *room,
+                        struct engine_actions *actions)
+{
+    int err = reserve_slots(engine, room->n_slots);
+
+    if (err == 0) {
+        err = reserve_rows(engine, room->n_rows);
+    }
+    if (err == 0) {
+        err = reserve_scopes(engine, room->n_scopes);
+    }
+    return err == 0 ? reserve_actions(engine, actions) : err;
+}
+
 int engine_reserve(struct engine *engine, const struct catalog *catalog,
                    struct engine_actions *actions)
 {
     size_t n_before = engine->catalog == NULL ? 0 : catalog_n_groups(engine->catalog);
-    int err = reserve_slots(engine, catalog_n_slots(catalog));
+    /* Groups that go and groups that come have places at the same time. */
+    struct engine_room room = {.n_slots = catalog_n_slots(catalog),
+                               .n_rows = catalog_n_rows(catalog),
+                               .n_scopes = (uint32_t)(n_before + catalog_n_groups(catalog))};
 
-    if (err == 0) {
-        err = reserve_rows(engine, catalog_n_rows(catalog));
-    }
-    if (err == 0) {
-        /* Groups that go and groups that come have places at the same time. */
-        err = reserve_scopes(engine, (uint32_t)(n_before + catalog_n_groups(catalog)));
-    }
-    return err == 0 ? reserve_actions(engine, actions) : err;
+    return engine_reserve_room(engine, &room, actions);
 }

@@ -55,6 +55,9 @@ static void set_state(struct engine *engine, struct engine_backend *backend,
         event->to = (uint8_t)state;
         event->backend = backend->at;
         memcpy(event->group, engine->scopes[backend->scope].name, sizeof event->group);
+        engine_keep_row(
+            engine, (uint32_t)(backend - engine->backends),
+            &(struct row_note){.kind = HISTORY_VERDICT, .from = before, .to = (uint8_t)state});
     }
 }
 
@@ -66,12 +69,21 @@ static void begin_initial(struct engine *engine, uint32_t row)
     timers_set(&engine->row_timers, row, engine_initial_end_ns(engine, backend));
 }
 
+static const struct kept_verdict *find_kept(const struct engine *engine, uint32_t row)
+{
+    const struct engine_backend *backend = &engine->backends[row];
+
+    if (engine->replay != NULL) {
+        return replay_kept(engine->replay, row);
+    }
+    const struct catalog_target *target = catalog_target_at(engine->catalog, backend->target.slot);
+    return engine_find_kept(engine, row, backend->birth, target->definition_hash);
+}
+
 static bool adopt_kept(struct engine *engine, uint32_t row)
 {
     struct engine_backend *backend = &engine->backends[row];
-    const struct catalog_target *target = catalog_target_at(engine->catalog, backend->target.slot);
-    const struct kept_verdict *kept =
-        engine_find_kept(engine, row, backend->birth, target->definition_hash);
+    const struct kept_verdict *kept = find_kept(engine, row);
 
     if (kept == NULL || plant_is("kept-ignored")) {
         return false;
@@ -83,6 +95,8 @@ static bool adopt_kept(struct engine *engine, uint32_t row)
     backend->was_judged = true;
     backend->reason = kept->reason;
     backend->http_status = kept->http_status;
+    engine_keep_row(engine, row,
+                    &(struct row_note){.kind = HISTORY_KEPT, .to = kept->health_state});
     return true;
 }
 
@@ -117,6 +131,10 @@ static void follow_state(struct engine *engine, uint32_t row, bool is_new, bool 
     case HEALTH_INITIAL:
         if (changed) {
             begin_initial(engine, row);
+            engine_keep_row(engine, row,
+                            &(struct row_note){.kind = HISTORY_VERDICT,
+                                               .from = HEALTH_INITIAL,
+                                               .to = HEALTH_INITIAL});
         }
         break;
     case HEALTH_HEALTHY:
@@ -143,6 +161,9 @@ void engine_update_row(struct engine *engine, uint32_t scope, const struct catal
         assert(backend->birth == 0);
         *backend =
             (struct engine_backend){.birth = from->row.birth, .target = {.slot = CATALOG_NO_SLOT}};
+        if (engine->history != NULL) {
+            history_reset_row(engine->history, from->row, engine->now_ns);
+        }
     }
     bool changed =
         backend->target.slot != from->target.slot || backend->target.birth != from->target.birth;
@@ -163,7 +184,9 @@ void engine_update_row(struct engine *engine, uint32_t scope, const struct catal
     backend->drain_revision = from->drain_revision;
     backend->drain_timeout_ms = from->drain_timeout_ms;
     follow_state(engine, row, is_new, changed);
-    engine_follow_drain(engine, row);
+    if (engine->replay == NULL) {
+        engine_follow_drain(engine, row);
+    }
 }
 
 void engine_free_row(struct engine *engine, uint32_t row)

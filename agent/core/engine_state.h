@@ -8,6 +8,7 @@
 #include "agent/core/events.h"
 #include "agent/core/guard.h"
 #include "agent/core/health.h"
+#include "agent/core/history.h"
 #include "agent/core/id_set.h"
 #include "agent/core/observers.h"
 #include "agent/core/self_doubt.h"
@@ -86,7 +87,9 @@ struct scope_guard {
 };
 
 struct engine_scope {
-    struct row_id row; /* birth 0 = free place */
+    struct row_id row;           /* birth 0 = free place */
+    struct history_from version; /* when the group became what it is, */
+    struct history_from made;    /* and when the scope was made; of the history */
     uint64_t group_id;
     char name[LIMIT_NAME_BYTES + 1];
     uint32_t first_row; /* backends, in the catalog's order, linked by next_in_scope */
@@ -131,9 +134,12 @@ struct engine_peer {
     bool differs_told; /* the alarm was raised for this peer */
 };
 
+struct replay_votes;
+
 struct engine {
     struct engine_config config;
     uint64_t now_ns;
+    uint32_t step; /* number of this step, from 1; wraps */
     uint64_t boot_ns;
     struct catalog *catalog; /* NULL before the first */
     uint64_t vote_interval_ns;
@@ -188,6 +194,8 @@ struct engine {
     uint64_t data_plane_ns; /* when */
 
     struct event_ring events;
+    struct history *history;           /* NULL in the engine of a replay */
+    const struct replay_votes *replay; /* NULL but in such: votes come from there */
     struct engine_counters counters;
 };
 
@@ -196,15 +204,54 @@ struct event *engine_log(struct engine *engine, enum event_kind kind);
 /* Everything that depends on V, n or time is to be looked at again. */
 void engine_mark_all(struct engine *engine);
 void engine_mark_scopes(struct engine *engine);
+/* The times of verdicts: windows of `initial`, ends of warming, turns of guards. */
+void engine_run_verdict_timers(struct engine *engine);
+uint64_t engine_verdict_timer_ns(const struct engine *engine);
+/* Judge what is marked. */
+void engine_settle(struct engine *engine, struct engine_actions *actions);
 uint8_t engine_marks(const struct engine *engine, const struct engine_backend *backend);
 
 /* engine_room.c. Errors: ERR_NOMEM; there may be more room than before, and nothing else. */
 int engine_reserve(struct engine *engine, const struct catalog *catalog,
                    struct engine_actions *actions);
+struct engine_room {
+    uint32_t n_slots, n_rows, n_scopes;
+};
+int engine_reserve_room(struct engine *engine, const struct engine_room *room,
+                        struct engine_actions *actions);
 
 /* engine_catalog.c. Errors: ERR_NOMEM, nothing changed. */
 int engine_take_catalog(struct engine *engine, struct catalog *catalog,
                         struct engine_actions *actions);
+/* One group alone, its targets being there. revision: another one each time. */
+void engine_follow_group(struct engine *engine, const struct catalog_group *before,
+                         const struct catalog_group *after, uint64_t revision);
+void engine_make_target(struct engine *engine, struct target_id id,
+                        const struct health_check *check);
+
+/* engine_history.c: what the replay of a verdict needs. Nothing in the engine of a replay. */
+void engine_keep_surroundings(struct engine *engine);
+void engine_keep_votes(struct engine *engine, uint32_t slot, const struct tally *tally);
+/* A conclusive result was counted. */
+void engine_keep_result(struct engine *engine, uint32_t slot, enum probe_class probe_class);
+struct row_note {
+    uint8_t kind; /* enum history_kind, of a row */
+    uint8_t from, to;
+    uint8_t reason;
+};
+void engine_keep_row(struct engine *engine, uint32_t row, const struct row_note *note);
+/* The group of a scope is about to be another one, or to leave. */
+void engine_keep_version(struct engine *engine, const struct engine_scope *scope,
+                         const struct catalog_group *group);
+struct history_from engine_history_now(const struct engine *engine);
+
+/* replay_votes.c: the votes that a replay has in the place of the vote table. */
+void replay_count(const struct replay_votes *votes, uint32_t slot, uint64_t peers,
+                  struct tally *tally);
+void replay_look(const struct replay_votes *votes, uint32_t peer, uint32_t slot,
+                 struct vote_look *ret_look);
+/* What last-known-good gave the row in this step; NULL: nothing. */
+const struct kept_verdict *replay_kept(const struct replay_votes *votes, uint32_t row);
 
 /* engine_rows.c */
 void engine_update_row(struct engine *engine, uint32_t scope, const struct catalog_backend *from);
@@ -214,6 +261,8 @@ void engine_unlink_user(struct engine *engine, uint32_t row);
 
 /* engine_kept.c. Errors: ERR_NOMEM, nothing changed. */
 int engine_take_kept(struct engine *engine, const struct last_known_good *kept);
+/* Whatever its definition was; NULL: none. */
+const struct kept_verdict *engine_kept_of_row(const struct engine *engine, struct row_id row);
 /* NULL: none for this row, birth and definition. */
 const struct kept_verdict *engine_find_kept(const struct engine *engine, uint32_t row,
                                             uint64_t birth, struct hash128 definition);

@@ -51,6 +51,7 @@ static void note_first_probe(struct engine *engine, const struct engine_target *
 
         if (scope->first_probe_ns == 0) {
             scope->first_probe_ns = first_ns == 0 ? 1 : first_ns;
+            engine_keep_row(engine, scope->row.row, &(struct row_note){.kind = HISTORY_FIRST});
             id_set_add(&engine->dirty_scopes, backend->scope);
         }
     }
@@ -72,6 +73,7 @@ static void take_conclusive(struct engine *engine, uint32_t slot, const struct p
     target->response_us = took_us < UINT32_MAX ? (uint32_t)took_us : UINT32_MAX;
     bool changed =
         health_record(&target->health, &target->policy, (enum probe_class)result->probe_class);
+    engine_keep_result(engine, slot, (enum probe_class)result->probe_class);
     if (target->health.opinion != OPINION_NONE) {
         timers_set(&engine->opinion_timers, slot, result->end_ns + stale_after_ns(target) + 1);
     }
@@ -140,6 +142,27 @@ void engine_opinion_forget(struct engine *engine, uint32_t slot, struct engine_a
 
 /* --- tally --- */
 
+static void count_votes(const struct engine *engine, uint32_t slot, struct tally *tally)
+{
+    uint64_t peers = observers_peers(&engine->observers);
+
+    if (engine->replay != NULL) {
+        replay_count(engine->replay, slot, peers, tally);
+    } else {
+        votes_count(engine->votes, slot, peers, engine->now_ns, tally);
+    }
+}
+
+static void look_at_vote(const struct engine *engine, uint32_t peer, uint32_t slot,
+                         struct vote_look *ret_look)
+{
+    if (engine->replay != NULL) {
+        replay_look(engine->replay, peer, slot, ret_look);
+    } else {
+        votes_look(engine->votes, peer, slot, engine->now_ns, ret_look);
+    }
+}
+
 static bool is_suspect(const struct engine *engine, const struct engine_target *target)
 {
     return (engine->suspect_mask >> target->check_type & 1) != 0;
@@ -154,8 +177,7 @@ void engine_tally(const struct engine *engine, uint32_t slot, struct tally *ret_
                                 .own_is_suspect = is_suspect(engine, target),
                                 .own_bit = observers_self_bit(&engine->observers),
                                 .zones = &engine->observers.zones};
-    votes_count(engine->votes, slot, observers_peers(&engine->observers), engine->now_ns,
-                ret_tally);
+    count_votes(engine, slot, ret_tally);
     if (ret_tally->own_bit == 0 || (ret_tally->own_is_suspect && !plant_is("suspect-own-counts"))) {
         return;
     }
@@ -203,7 +225,7 @@ static void collect_votes(const struct engine *engine, uint32_t slot, enum opini
         uint32_t peer = (uint32_t)__builtin_ctzll(left);
         struct vote_look look;
 
-        votes_look(engine->votes, peer, slot, engine->now_ns, &look);
+        look_at_vote(engine, peer, slot, &look);
         if (look.hold == VOTE_COUNTS && look.opinion == opinion) {
             add_vote(event,
                      &(struct event_vote){.node_id = engine->observers.members[peer].node_id,
@@ -266,6 +288,11 @@ static void tell_verdict(struct engine *engine, uint32_t row, uint8_t before,
     }
     backend->reason = event->reason;
     backend->http_status = event->http_status;
+    engine_keep_row(engine, row,
+                    &(struct row_note){.kind = HISTORY_VERDICT,
+                                       .from = before,
+                                       .to = backend->health_state,
+                                       .reason = backend->reason});
 }
 
 uint64_t engine_initial_end_ns(const struct engine *engine, const struct engine_backend *backend)
@@ -341,6 +368,7 @@ void engine_judge_slot(struct engine *engine, uint32_t slot, struct engine_actio
         return;
     }
     engine_tally(engine, slot, &tally);
+    engine_keep_votes(engine, slot, &tally);
     for (uint32_t row = target->first_row; row != NO_ROW; row = engine->backends[row].next_user) {
         judge_row(engine, row, &tally, actions);
         if (plant_is("judge-first-user")) {

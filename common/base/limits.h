@@ -75,6 +75,21 @@
 #define LIMIT_DRAINS 16384 /* drains and removals whose completion is followed at a time */
 #define LIMIT_EVENTS 4096  /* kept verdict events of one node */
 
+/* --- vote history (agent/core/history.h) --- */
+#define LIMIT_HISTORY_ENTRIES \
+    (1024 * 1024) /* of one node, 24 bytes each: 24 MiB, taken as they fill */
+#define LIMIT_HISTORY_ENTRIES_PER_TARGET                                                        \
+    4096                          /* 96 KiB: one flapping backend does not push the others out; \
+                                     also of each row */
+#define LIMIT_HISTORY_FORMER 4096 /* targets that are no more, and rows: a few changed checks */
+#define LIMIT_HISTORY_SURROUNDINGS 64 /* times at which n, V or a hold of the node changed */
+#define LIMIT_HISTORY_VERSIONS 4096   /* former versions of groups */
+#define LIMIT_HISTORY_VERSION_BACKENDS \
+    65536                          /* backends in all of them together, about 0.5 KiB each */
+#define LIMIT_REPLAY_ENTRIES 32768 /* of one simulation: it keeps the health loop for so long */
+#define LIMIT_REPLAY_STEPS (4 * LIMIT_REPLAY_ENTRIES) /* with those that only time brings */
+#define LIMIT_REPLAY_CHANGES 512 /* that one simulation lists; more are only counted */
+
 /* --- shim --- */
 #define LIMIT_SHIM_FLOWS 65536 /* a worker */
 #define LIMIT_SHIM_WORKERS 16

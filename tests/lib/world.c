@@ -341,8 +341,10 @@ static void give_kept(struct world *world, struct world_node *node, bool with_ca
 void world_start(struct world *world, uint64_t node_id, unsigned kept, uint64_t store_delay_ns)
 {
     struct world_node *node = &world->nodes[node_id];
-    struct engine_config config = {
-        .node_id = node_id, .epoch = ++node->epoch, .seed = prng_next(&world->prng)};
+    struct engine_config config = {.node_id = node_id,
+                                   .epoch = ++node->epoch,
+                                   .seed = prng_next(&world->prng),
+                                   .history_entries = world->history_entries};
 
     assert(!node->is_up && !node->is_gone);
     node->is_up = true;

@@ -117,6 +117,7 @@ struct world {
     struct catalog_state *state;
     struct catalog *history[WORLD_REVISIONS]; /* by revision; NULL where none */
     uint64_t revision;
+    uint32_t history_entries;    /* of an engine that is started: see engine_config */
     uint64_t store_delay_max_ns; /* until a node's store has a new revision */
     /* Noise that must change nothing: what a node has taken is delivered again, up to so many times
      * and up to a minute later, and what was lost comes after something newer of its sender. It has

@@ -8,6 +8,7 @@
 
 #include "common/base/str.h"
 #include "common/base/units.h"
+#include "tests/lib/replay_judge.h"
 #include "tests/scenario/script.h"
 
 void script_fail(const struct scenario *scenario, const char *format, ...)
@@ -99,6 +100,27 @@ static void split(struct scenario *scenario, char *text)
     }
 }
 
+/* Whatever the story is about, the kept history of each node must tell it again. */
+void script_judge_replays(struct scenario *scenario, uint64_t node_id)
+{
+    struct replay_judgement judgement;
+
+    for (uint64_t id = 1; id <= scenario->world.n_nodes; id++) {
+        if (!scenario->world.nodes[id].is_up || (node_id != 0 && id != node_id)) {
+            continue;
+        }
+        replay_judge(scenario->world.nodes[id].engine, &judgement);
+        if (judgement.difference[0] != '\0') {
+            script_fail(scenario, "node %u: the replay is not as it happened: %s", (unsigned)id,
+                        judgement.difference);
+        }
+        scenario->n_replayed_groups += judgement.n_groups;
+        scenario->n_replayed_whole += judgement.n_whole;
+        scenario->n_replayed_events += judgement.n_events;
+        scenario->n_replayed_verdicts += judgement.n_verdicts;
+    }
+}
+
 static void run_lines(struct scenario *scenario, FILE *file)
 {
     char text[512];
@@ -147,10 +169,15 @@ int main(int argc, char **argv)
     }
     run_lines(&scenario, file);
     fclose(file);
+    script_judge_replays(&scenario, 0);
     bool is_equal = golden_finish(&scenario);
     printf("%s: %u statements, %u expectations held, %.3f s of world time, %llu steps\n",
            scenario.file, scenario.n_statements, scenario.n_expectations,
            (double)scenario.world.now_ns / 1e9, (unsigned long long)scenario.world.n_steps);
+    printf("replayed as they happened: %u events, %u of them verdicts, of %u groups of nodes, %u "
+           "from their beginning\n",
+           scenario.n_replayed_events, scenario.n_replayed_verdicts, scenario.n_replayed_groups,
+           scenario.n_replayed_whole);
     world_close(&scenario.world);
     return is_equal ? 0 : 1;
 }

@@ -100,11 +100,16 @@ struct scenario {
     uint32_t n_changes;
     uint32_t n_statements;
     uint32_t n_expectations;
+    /* What was replayed (tests/lib/replay_judge.h). */
+    uint32_t n_replayed_groups, n_replayed_whole, n_replayed_events, n_replayed_verdicts;
 };
 
 /* Print file, line and the sentence, and end the process with status 1. */
 void script_fail(const struct scenario *scenario, const char *format, ...)
     __attribute__((format(printf, 2, 3), noreturn));
+
+/* The replays of all nodes that are up (node_id 0), or of one, must be what happened. */
+void script_judge_replays(struct scenario *scenario, uint64_t node_id);
 
 /* Words of the statement that runs; a missing one fails. */
 const char *script_word(const struct scenario *scenario, uint32_t index);

@@ -124,8 +124,12 @@ static void run_start(struct scenario *scenario)
 
 static void run_stop(struct scenario *scenario)
 {
-    world_stop(&scenario->world,
-               script_number(scenario, script_word(scenario, 1), scenario->world.n_nodes));
+    uint64_t node_id = script_number(scenario, script_word(scenario, 1), scenario->world.n_nodes);
+
+    if (node_id != 0) {
+        script_judge_replays(scenario, node_id); /* its history ends with it */
+    }
+    world_stop(&scenario->world, node_id);
 }
 
 /* late N TIME: a loop of that node turned so much too late. */

@@ -10,7 +10,7 @@
 #include "tests/lib/engine_lines.h"
 #include "tests/sim/witness.h"
 
-static const struct checker_part *const parts[] = {&checker_table};
+static const struct checker_part *const parts[] = {&checker_table, &checker_replay};
 
 #define N_PARTS (sizeof parts / sizeof *parts)
 

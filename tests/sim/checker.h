@@ -113,6 +113,9 @@
     X(warming)                    \
     X(flow_moved)                 \
     X(flow_stayed)                \
+    X(replayed_whole)             \
+    X(replayed_in_between)        \
+    X(replayed_verdict)           \
     X(ended_as_truth)
 
 struct sometimes {
@@ -213,7 +216,8 @@ struct checker_part {
     /* At the end of the calm, for the cluster as a whole; NULL = nothing. */
     void (*judge_end)(struct checker *checker);
 };
-extern const struct checker_part checker_table; /* table.c */
+extern const struct checker_part checker_table;  /* table.c */
+extern const struct checker_part checker_replay; /* replay.c */
 
 /* What verdicts were, and when: to be compared with that of another run. */
 struct verdict_line {

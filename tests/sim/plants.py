@@ -49,6 +49,8 @@ PLANTS = {
     "verdict-lost-for-quorum": ("remembered votes make a quorum", "storm"),
     "suspect-own-counts": ("an own vote in doubt counts", "storm"),
     "doubt-evidence-kept": ("what failed in doubt is believed afterwards", "storm"),
+    "history-forgets-age": ("the kept history misses that a vote aged out", "storm"),
+    "history-wrong-time": ("the kept history has another time", "storm"),
     # Found by the simulation in the product.
     "replay-is-life": ("a replayed message says that its sender lives", "noise"),
     "forgotten-opinion-timer": ("a dropped opinion's timer ends the next streak", "storm"),
@@ -78,7 +80,7 @@ def main():
     rows, missed = [], []
     for name in PLANTS:
         caught, number, sentence, took = run(options.sim, name, options.seeds)
-        law = re.search(r"(I-\d+|N5|A22|R-VOTE-2)", sentence)
+        law = re.search(r"(I-\d+|N5|A22|R-VOTE-2|replay)", sentence)
         rows.append(f"| `{name}` | {PLANTS[name][0]} | {'sim: ' + law.group(1) if law else 'sim'} "
                     f"| {number if caught else f'not in {options.seeds}'} |")
         print(f"{name}: {'seed ' + str(number) if caught else 'NOT CAUGHT'} ({took:.1f} s): {sentence}",

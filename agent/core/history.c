@@ -1,0 +1,453 @@
+#include "agent/core/history.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/core/votes.h"
+#include "common/base/err.h"
+#include "common/base/limits.h"
+
+#define FIRST_CAPACITY 1024
+
+struct chain {
+    uint64_t birth;
+    struct history_from from;  /* what it had before went out for its own bound */
+    struct history_row before; /* of a row: before `first` */
+    uint32_t first, last;      /* places: index in the ring + 1; 0 = none */
+    uint32_t n;
+};
+
+/* A slot or row as it was with its owner before. */
+struct former {
+    uint32_t number;
+    struct chain chain;
+    struct history_votes base; /* of a slot */
+};
+
+struct owners {
+    struct chain *chains; /* by slot or row */
+    uint32_t n;
+    struct former *formers; /* a ring */
+    uint64_t n_formers;     /* added */
+};
+
+struct history {
+    struct history_entry *ring;
+    uint32_t capacity, capacity_max;
+    uint64_t n_added;   /* entry i is at i % capacity */
+    uint64_t n_dropped; /* of them */
+    struct history_from from;
+
+    struct owners slots, rows;
+    struct history_votes *bases; /* by slot, before the first kept entry */
+    struct history_votes *nows;  /* by slot, after the last */
+
+    struct history_surroundings *surroundings; /* oldest first */
+    size_t n_surroundings;
+    struct history_version *versions; /* a ring */
+    uint64_t n_versions_added, n_versions_dropped;
+    uint64_t n_version_backends;
+};
+
+struct history *history_new(uint64_t now_ns, uint32_t n_entries)
+{
+    struct history *history = calloc(1, sizeof *history);
+
+    if (history == NULL) {
+        return NULL;
+    }
+    history->from.at_ns = now_ns;
+    history->surroundings = calloc(LIMIT_HISTORY_SURROUNDINGS, sizeof *history->surroundings);
+    history->versions = calloc(LIMIT_HISTORY_VERSIONS, sizeof *history->versions);
+    history->slots.formers = calloc(LIMIT_HISTORY_FORMER, sizeof(struct former));
+    history->rows.formers = calloc(LIMIT_HISTORY_FORMER, sizeof(struct former));
+    history->capacity_max =
+        n_entries == 0 || n_entries > LIMIT_HISTORY_ENTRIES ? LIMIT_HISTORY_ENTRIES : n_entries;
+    history->capacity =
+        history->capacity_max < FIRST_CAPACITY ? history->capacity_max : FIRST_CAPACITY;
+    history->ring = calloc(history->capacity, sizeof *history->ring);
+    if (history->slots.formers == NULL || history->rows.formers == NULL ||
+        history->surroundings == NULL || history->versions == NULL || history->ring == NULL) {
+        history_free(history);
+        return NULL;
+    }
+    return history;
+}
+
+void history_free(struct history *history)
+{
+    if (history == NULL) {
+        return;
+    }
+    for (uint64_t i = history->n_versions_dropped; i < history->n_versions_added; i++) {
+        catalog_group_unref(history->versions[i % LIMIT_HISTORY_VERSIONS].group);
+    }
+    free(history->ring);
+    free(history->slots.chains);
+    free(history->slots.formers);
+    free(history->rows.chains);
+    free(history->rows.formers);
+    free(history->bases);
+    free(history->nows);
+    free(history->surroundings);
+    free(history->versions);
+    free(history);
+}
+
+static int grow(void **array, size_t item_bytes, uint32_t n_before, uint32_t n_after)
+{
+    uint8_t *grown = realloc(*array, n_after * item_bytes);
+
+    if (grown == NULL) {
+        return ERR_NOMEM;
+    }
+    memset(grown + n_before * item_bytes, 0, (n_after - n_before) * item_bytes);
+    *array = grown;
+    return 0;
+}
+
+int history_reserve(struct history *history, uint32_t n_slots, uint32_t n_rows)
+{
+    struct owners *slots = &history->slots;
+    struct owners *rows = &history->rows;
+
+    if (n_slots > slots->n) {
+        if (grow((void **)&slots->chains, sizeof *slots->chains, slots->n, n_slots) != 0 ||
+            grow((void **)&history->bases, sizeof *history->bases, slots->n, n_slots) != 0 ||
+            grow((void **)&history->nows, sizeof *history->nows, slots->n, n_slots) != 0) {
+            return ERR_NOMEM;
+        }
+        slots->n = n_slots;
+    }
+    if (n_rows > rows->n) {
+        if (grow((void **)&rows->chains, sizeof *rows->chains, rows->n, n_rows) != 0) {
+            return ERR_NOMEM;
+        }
+        rows->n = n_rows;
+    }
+    return 0;
+}
+
+/* --- entries --- */
+
+bool history_is_of_slot(const struct history_entry *entry)
+{
+    return entry->kind == HISTORY_VOTE || entry->kind == HISTORY_OWN ||
+           entry->kind == HISTORY_RESULT;
+}
+
+void history_fold(struct history_votes *votes, const struct history_entry *entry)
+{
+    uint64_t bit = UINT64_C(1) << (entry->from);
+    bool fails = entry->to == OPINION_FAIL;
+
+    if (entry->kind == HISTORY_OWN) {
+        votes->own_opinion = entry->to;
+        votes->own_is_suspect = entry->hold != 0;
+        return;
+    }
+    if (entry->kind != HISTORY_VOTE) {
+        return;
+    }
+    votes->fails &= ~bit;
+    votes->passes &= ~bit;
+    votes->lost_fails &= ~bit;
+    votes->lost_passes &= ~bit;
+    switch ((enum vote_hold)entry->hold) {
+    case VOTE_NOT_HELD:
+        break;
+    case VOTE_COUNTS:
+        *(fails ? &votes->fails : &votes->passes) |= bit;
+        break;
+    case VOTE_REMEMBERED:
+        *(fails ? &votes->lost_fails : &votes->lost_passes) |= bit;
+        break;
+    }
+}
+
+void history_fold_row(struct history_row *row, const struct history_entry *entry)
+{
+    if (entry->kind == HISTORY_VERDICT || entry->kind == HISTORY_KEPT) {
+        row->state = entry->to;
+    }
+    if (entry->kind == HISTORY_VERDICT && entry->to == HEALTH_INITIAL) {
+        row->initial_ns = entry->at_ns;
+    }
+    if (entry->kind == HISTORY_VERDICT && entry->from == HEALTH_UNUSED) {
+        row->joined_ns = entry->at_ns;
+    }
+}
+
+static struct chain *chain_of(const struct history *history, const struct history_entry *entry)
+{
+    const struct owners *owners = history_is_of_slot(entry) ? &history->slots : &history->rows;
+
+    return entry->index >= HISTORY_FORMER ? &owners->formers[entry->index - HISTORY_FORMER].chain
+                                          : &owners->chains[entry->index];
+}
+
+static struct history_votes *base_of(const struct history *history, uint32_t index)
+{
+    return index >= HISTORY_FORMER ? &history->slots.formers[index - HISTORY_FORMER].base
+                                   : &history->bases[index];
+}
+
+/* The first entry of a chain goes out of it, into the base. */
+static void pop_first(struct history *history, struct chain *chain)
+{
+    struct history_entry *entry = &history->ring[chain->first - 1];
+
+    if (history_is_of_slot(entry)) {
+        history_fold(base_of(history, entry->index), entry);
+    } else {
+        history_fold_row(&chain->before, entry);
+    }
+    chain->first = entry->next;
+    chain->last = entry->next == 0 ? 0 : chain->last;
+    chain->n--;
+    entry->kind = HISTORY_NONE;
+}
+
+static void drop_oldest(struct history *history)
+{
+    struct history_entry *entry = &history->ring[history->n_dropped % history->capacity];
+
+    if (entry->kind != HISTORY_NONE) {
+        history->from = (struct history_from){.at_ns = entry->at_ns, .step = entry->step};
+        pop_first(history, chain_of(history, entry));
+    }
+    history->n_dropped++;
+}
+
+/* The ring doubles until its bound: as long as it does, nothing was dropped and nothing wrapped. */
+static bool has_room(struct history *history)
+{
+    if (history->n_added - history->n_dropped < history->capacity) {
+        return true;
+    }
+    uint32_t capacity = 2 * history->capacity < history->capacity_max ? 2 * history->capacity
+                                                                      : history->capacity_max;
+    if (history->n_dropped > 0 || history->capacity == history->capacity_max ||
+        grow((void **)&history->ring, sizeof *history->ring, history->capacity, capacity) != 0) {
+        return false;
+    }
+    history->capacity = capacity;
+    return true;
+}
+
+void history_add(struct history *history, const struct history_entry *entry)
+{
+    struct chain *chain = chain_of(history, entry);
+
+    assert(entry->kind != HISTORY_NONE &&
+           entry->index < (history_is_of_slot(entry) ? history->slots.n : history->rows.n));
+    if (!has_room(history)) {
+        drop_oldest(history);
+    }
+    if (chain->n == LIMIT_HISTORY_ENTRIES_PER_TARGET) {
+        const struct history_entry *first = &history->ring[chain->first - 1];
+
+        chain->from = (struct history_from){.at_ns = first->at_ns, .step = first->step};
+        pop_first(history, chain);
+    }
+    uint32_t place = (uint32_t)(history->n_added++ % history->capacity) + 1;
+    history->ring[place - 1] = *entry;
+    history->ring[place - 1].next = 0;
+    if (chain->last != 0) {
+        history->ring[chain->last - 1].next = place;
+    } else {
+        chain->first = place;
+    }
+    chain->last = place;
+    chain->n++;
+    if (history_is_of_slot(entry)) {
+        history_fold(&history->nows[entry->index], entry);
+    }
+}
+
+static void forget_chain(struct history *history, const struct chain *chain)
+{
+    for (uint32_t place = chain->first; place != 0; place = history->ring[place - 1].next) {
+        history->ring[place - 1].kind = HISTORY_NONE;
+    }
+}
+
+/* Give the chain of an owner to the ring of former ones. */
+static struct former *put_aside(struct history *history, struct owners *owners, uint32_t number)
+{
+    uint32_t at = (uint32_t)(owners->n_formers++ % LIMIT_HISTORY_FORMER);
+    struct former *former = &owners->formers[at];
+
+    forget_chain(history, &former->chain);
+    *former = (struct former){.number = number, .chain = owners->chains[number]};
+    for (uint32_t place = former->chain.first; place != 0; place = history->ring[place - 1].next) {
+        history->ring[place - 1].index = (HISTORY_FORMER + at) & ((1U << 20) - 1);
+    }
+    return former;
+}
+
+void history_reset_slot(struct history *history, uint32_t slot, uint64_t birth)
+{
+    if (history->slots.chains[slot].birth != 0) {
+        put_aside(history, &history->slots, slot)->base = history->bases[slot];
+    }
+    history->slots.chains[slot] = (struct chain){.birth = birth};
+    history->bases[slot] = (struct history_votes){0};
+    history->nows[slot] = (struct history_votes){0};
+}
+
+void history_reset_row(struct history *history, struct row_id row, uint64_t now_ns)
+{
+    if (history->rows.chains[row.row].birth != 0) {
+        put_aside(history, &history->rows, row.row);
+    }
+    history->rows.chains[row.row] =
+        (struct chain){.birth = row.birth, .before = {.joined_ns = now_ns, .initial_ns = now_ns}};
+}
+
+const struct history_votes *history_votes_now(const struct history *history, uint32_t slot)
+{
+    return &history->nows[slot];
+}
+
+/* --- surroundings and versions --- */
+
+const struct history_surroundings *history_surroundings_now(const struct history *history)
+{
+    return history->n_surroundings == 0 ? NULL
+                                        : &history->surroundings[history->n_surroundings - 1];
+}
+
+void history_add_surroundings(struct history *history,
+                              const struct history_surroundings *surroundings)
+{
+    if (history->n_surroundings == LIMIT_HISTORY_SURROUNDINGS) {
+        memmove(&history->surroundings[0], &history->surroundings[1],
+                (LIMIT_HISTORY_SURROUNDINGS - 1) * sizeof *history->surroundings);
+        history->n_surroundings--;
+        struct history_from from = {.at_ns = history->surroundings[0].at_ns,
+                                    .step = history->surroundings[0].step};
+        history->from = history_is_after(&from, &history->from) ? from : history->from;
+    }
+    history->surroundings[history->n_surroundings++] = *surroundings;
+}
+
+static void drop_version(struct history *history)
+{
+    struct history_version *oldest =
+        &history->versions[history->n_versions_dropped++ % LIMIT_HISTORY_VERSIONS];
+
+    history->n_version_backends -= oldest->group->n_backends;
+    catalog_group_unref(oldest->group);
+}
+
+void history_add_version(struct history *history, const struct history_version *version)
+{
+    uint32_t n = version->group->n_backends;
+
+    while (history->n_versions_added > history->n_versions_dropped &&
+           (history->n_versions_added - history->n_versions_dropped == LIMIT_HISTORY_VERSIONS ||
+            history->n_version_backends + n > LIMIT_HISTORY_VERSION_BACKENDS)) {
+        drop_version(history);
+    }
+    struct history_version *place =
+        &history->versions[history->n_versions_added++ % LIMIT_HISTORY_VERSIONS];
+    *place = *version;
+    catalog_group_ref(version->group);
+    history->n_version_backends += n;
+}
+
+/* --- reading --- */
+
+bool history_is_after(const struct history_from *a, const struct history_from *b)
+{
+    return a->at_ns != b->at_ns ? a->at_ns > b->at_ns : (int32_t)(a->step - b->step) > 0;
+}
+
+struct history_from history_complete_from(const struct history *history)
+{
+    return history->from;
+}
+
+static struct history_chain read_chain(const struct chain *chain, uint32_t index)
+{
+    return (struct history_chain){.from = chain->from,
+                                  .birth_matches = true,
+                                  .index = index,
+                                  .before = chain->before,
+                                  .first = chain->first};
+}
+
+static struct history_chain find_chain(const struct owners *owners, uint32_t number, uint64_t birth)
+{
+    uint64_t n = owners->n_formers;
+
+    if (number < owners->n && owners->chains[number].birth == birth) {
+        return read_chain(&owners->chains[number], number);
+    }
+    for (uint64_t i = n; i-- > 0 && n - i <= LIMIT_HISTORY_FORMER;) {
+        uint32_t at = (uint32_t)(i % LIMIT_HISTORY_FORMER);
+
+        if (owners->formers[at].number == number && owners->formers[at].chain.birth == birth) {
+            return read_chain(&owners->formers[at].chain, HISTORY_FORMER + at);
+        }
+    }
+    return (struct history_chain){0};
+}
+
+struct history_chain history_slot(const struct history *history, uint32_t slot, uint64_t birth)
+{
+    return find_chain(&history->slots, slot, birth);
+}
+
+struct history_chain history_row(const struct history *history, uint32_t row, uint64_t birth)
+{
+    return find_chain(&history->rows, row, birth);
+}
+
+const struct history_votes *history_slot_base(const struct history *history, uint32_t index)
+{
+    return base_of(history, index);
+}
+
+const struct history_entry *history_at(const struct history *history, uint32_t place)
+{
+    return &history->ring[place - 1];
+}
+
+uint64_t history_first(const struct history *history)
+{
+    return history->n_dropped;
+}
+
+uint64_t history_next(const struct history *history)
+{
+    return history->n_added;
+}
+
+const struct history_entry *history_by_number(const struct history *history, uint64_t number)
+{
+    return &history->ring[number % history->capacity];
+}
+
+size_t history_n_surroundings(const struct history *history)
+{
+    return history->n_surroundings;
+}
+
+const struct history_surroundings *history_surroundings_at(const struct history *history,
+                                                           size_t index)
+{
+    return &history->surroundings[index];
+}
+
+size_t history_n_versions(const struct history *history)
+{
+    return (size_t)(history->n_versions_added - history->n_versions_dropped);
+}
+
+const struct history_version *history_version_at(const struct history *history, size_t index)
+{
+    return &history->versions[(history->n_versions_dropped + index) % LIMIT_HISTORY_VERSIONS];
+}

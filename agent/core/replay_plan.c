@@ -1,0 +1,388 @@
+/* What a replay plays: versions of the group, their slots and rows, and the entries of these. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/core/replay_state.h"
+#include "common/base/err.h"
+
+static struct history_from from_of(const struct history_entry *entry)
+{
+    return (struct history_from){.at_ns = entry->at_ns, .step = entry->step};
+}
+
+/* --- versions --- */
+
+static int collect_versions(struct replay_plan *plan, const struct catalog_group *group)
+{
+    size_t n = history_n_versions(plan->history);
+
+    plan->versions = calloc(n + 1, sizeof *plan->versions);
+    if (plan->versions == NULL) {
+        return ERR_NOMEM;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct history_version *version = history_version_at(plan->history, i);
+
+        if (version->group->row.row == group->row.row &&
+            version->group->row.birth == group->row.birth) {
+            plan->versions[plan->n_versions++] = *version;
+        }
+    }
+    plan->versions[plan->n_versions++] =
+        (struct history_version){.from_ns = plan->scope->version.at_ns,
+                                 .from_step = plan->scope->version.step,
+                                 .to_ns = UINT64_MAX,
+                                 .group = group};
+    return 0;
+}
+
+/* --- slots and rows --- */
+
+static int by_number_and_birth(uint32_t a, uint64_t a_birth, uint32_t b, uint64_t b_birth)
+{
+    if (a != b) {
+        return a < b ? -1 : 1;
+    }
+    return (a_birth > b_birth) - (a_birth < b_birth);
+}
+
+static int compare_slots(const void *a, const void *b)
+{
+    const struct replay_slot *x = a;
+    const struct replay_slot *y = b;
+
+    return by_number_and_birth(x->id.slot, x->id.birth, y->id.slot, y->id.birth);
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    const struct replay_row *x = a;
+    const struct replay_row *y = b;
+
+    return by_number_and_birth(x->id.row, x->id.birth, y->id.row, y->id.birth);
+}
+
+uint32_t replay_find_slot(const struct replay_votes *votes, struct target_id id)
+{
+    struct replay_slot key = {.id = id};
+    const struct replay_slot *found =
+        bsearch(&key, votes->slots, votes->n_slots, sizeof key, compare_slots);
+
+    return found == NULL ? CATALOG_NO_SLOT : (uint32_t)(found - votes->slots);
+}
+
+uint32_t replay_find_row(const struct replay_votes *votes, struct row_id id)
+{
+    struct replay_row key = {.id = id};
+    const struct replay_row *found =
+        bsearch(&key, votes->rows, votes->n_rows, sizeof key, compare_rows);
+
+    return found == NULL ? CATALOG_NO_ROW : (uint32_t)(found - votes->rows);
+}
+
+static uint32_t drop_doubles(void *items, uint32_t n, size_t item_bytes,
+                             int (*compare)(const void *, const void *))
+{
+    char *at = items;
+    uint32_t n_left = 0;
+
+    qsort(items, n, item_bytes, compare);
+    for (uint32_t i = 0; i < n; i++) {
+        if (n_left == 0 || compare(at + (n_left - 1) * item_bytes, at + i * item_bytes) != 0) {
+            memmove(at + n_left++ * item_bytes, at + i * item_bytes, item_bytes);
+        }
+    }
+    return n_left;
+}
+
+static int collect_owners(struct replay_plan *plan, const struct catalog_group *group)
+{
+    struct replay_votes *votes = &plan->votes;
+    size_t n_max = 1;
+
+    for (size_t i = 0; i < plan->n_versions; i++) {
+        n_max += plan->versions[i].group->n_backends;
+    }
+    votes->slots = calloc(n_max, sizeof *votes->slots);
+    votes->rows = calloc(n_max, sizeof *votes->rows);
+    if (votes->slots == NULL || votes->rows == NULL) {
+        return ERR_NOMEM;
+    }
+    votes->rows[votes->n_rows++].id = group->row;
+    for (size_t i = 0; i < plan->n_versions; i++) {
+        const struct catalog_group *version = plan->versions[i].group;
+
+        for (uint32_t b = 0; b < version->n_backends; b++) {
+            votes->rows[votes->n_rows++].id = version->backends[b].row;
+            if (version->backends[b].target.slot != CATALOG_NO_SLOT) {
+                votes->slots[votes->n_slots++].id = version->backends[b].target;
+            }
+        }
+    }
+    votes->n_rows = drop_doubles(votes->rows, votes->n_rows, sizeof *votes->rows, compare_rows);
+    votes->n_slots =
+        drop_doubles(votes->slots, votes->n_slots, sizeof *votes->slots, compare_slots);
+    plan->scope_row = replay_find_row(votes, group->row);
+    return 0;
+}
+
+/* --- where it begins --- */
+
+/* What is up to `from` is not known well enough. */
+static void begin_after(struct replay_plan *plan, struct history_from from)
+{
+    if (history_is_after(&plan->begin, &from)) {
+        return;
+    }
+    plan->begin = from;
+    plan->is_whole = false;
+}
+
+/* A version whose slot was given to another target since: its votes are gone. */
+static void begin_after_lost_slots(struct replay_plan *plan)
+{
+    for (size_t i = 0; i < plan->n_versions; i++) {
+        const struct history_version *version = &plan->versions[i];
+
+        for (uint32_t b = 0; b < version->group->n_backends; b++) {
+            struct target_id target = version->group->backends[b].target;
+
+            if (target.slot != CATALOG_NO_SLOT &&
+                !history_slot(plan->history, target.slot, target.birth).birth_matches) {
+                begin_after(
+                    plan, (struct history_from){.at_ns = version->to_ns, .step = version->to_step});
+                break;
+            }
+        }
+    }
+}
+
+static void find_begin(struct replay_plan *plan)
+{
+    const struct history_version *first = &plan->versions[0];
+    struct history_from version = {.at_ns = first->from_ns, .step = first->from_step};
+
+    plan->begin = plan->scope->made;
+    plan->is_whole = true;
+    begin_after(plan, history_complete_from(plan->history));
+    if (history_is_after(&version, &plan->scope->made)) {
+        begin_after(plan, version);
+    }
+    begin_after_lost_slots(plan);
+    for (uint32_t i = 0; i < plan->votes.n_slots; i++) {
+        struct target_id id = plan->votes.slots[i].id;
+
+        begin_after(plan, history_slot(plan->history, id.slot, id.birth).from);
+    }
+    for (uint32_t i = 0; i < plan->votes.n_rows; i++) {
+        struct row_id id = plan->votes.rows[i].id;
+        struct history_chain chain = history_row(plan->history, id.row, id.birth);
+
+        plan->votes.rows[i].is_told = chain.birth_matches;
+        if (chain.birth_matches) {
+            begin_after(plan, chain.from);
+        }
+    }
+}
+
+/* --- entries --- */
+
+static bool is_played(const struct replay_plan *plan, const struct history_entry *entry)
+{
+    struct history_from at = from_of(entry);
+
+    return plan->is_whole ? !history_is_after(&plan->begin, &at)
+                          : history_is_after(&at, &plan->begin);
+}
+
+/* Where a slot or row of the history is in the replay: index + 1; 0 = it is not. */
+struct maps {
+    uint32_t *slots;
+    uint32_t *rows;
+};
+
+static int make_maps(const struct replay_plan *plan, struct maps *maps)
+{
+    const struct replay_votes *votes = &plan->votes;
+
+    maps->slots = calloc(HISTORY_INDEXES, sizeof *maps->slots);
+    maps->rows = calloc(HISTORY_INDEXES, sizeof *maps->rows);
+    if (maps->slots == NULL || maps->rows == NULL) {
+        return ERR_NOMEM;
+    }
+    for (uint32_t i = 0; i < votes->n_slots; i++) {
+        struct target_id id = votes->slots[i].id;
+        struct history_chain chain = history_slot(plan->history, id.slot, id.birth);
+
+        if (chain.birth_matches) {
+            maps->slots[chain.index] = i + 1;
+        }
+    }
+    for (uint32_t i = 0; i < votes->n_rows; i++) {
+        struct row_id id = votes->rows[i].id;
+        struct history_chain chain = history_row(plan->history, id.row, id.birth);
+
+        if (chain.birth_matches) {
+            maps->rows[chain.index] = i + 1;
+        }
+    }
+    return 0;
+}
+
+/* Newest first, until all of the group is there or there is no more room. */
+static void collect_backwards(struct replay_plan *plan, const struct maps *maps)
+{
+    uint64_t first = history_first(plan->history);
+
+    for (uint64_t number = history_next(plan->history); number-- > first;) {
+        const struct history_entry *entry = history_by_number(plan->history, number);
+        uint32_t index = entry->kind == HISTORY_NONE ? 0
+                         : history_is_of_slot(entry) ? maps->slots[entry->index]
+                                                     : maps->rows[entry->index];
+
+        if (!is_played(plan, entry)) {
+            return;
+        }
+        if (index == 0 || (entry->kind == HISTORY_RESULT && !plan->counts_results)) {
+            continue;
+        }
+        if (plan->n_entries == LIMIT_REPLAY_ENTRIES) {
+            begin_after(plan, from_of(entry));
+            return;
+        }
+        plan->entries[plan->n_entries++] =
+            (struct replay_entry){.entry = entry, .index = index - 1};
+    }
+}
+
+static void put_in_order(struct replay_plan *plan)
+{
+    /* The rest of a step that was cut. */
+    while (plan->n_entries > 0 && !is_played(plan, plan->entries[plan->n_entries - 1].entry)) {
+        plan->n_entries--;
+    }
+    for (size_t i = 0, j = plan->n_entries; i + 1 < j; i++) {
+        struct replay_entry swapped = plan->entries[i];
+
+        plan->entries[i] = plan->entries[--j];
+        plan->entries[j] = swapped;
+    }
+}
+
+static int collect_entries(struct replay_plan *plan)
+{
+    struct maps maps = {0};
+    int err = make_maps(plan, &maps);
+
+    plan->entries = calloc(LIMIT_REPLAY_ENTRIES, sizeof *plan->entries);
+    if (err == 0 && plan->entries != NULL) {
+        collect_backwards(plan, &maps);
+        put_in_order(plan);
+    }
+    free(maps.slots);
+    free(maps.rows);
+    return plan->entries == NULL ? ERR_NOMEM : err;
+}
+
+/* The votes as they stood where it begins. */
+static void fold_past(struct replay_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->votes.n_slots; i++) {
+        struct replay_slot *slot = &plan->votes.slots[i];
+        struct history_chain chain = history_slot(plan->history, slot->id.slot, slot->id.birth);
+
+        if (!chain.birth_matches) {
+            continue;
+        }
+        slot->votes = *history_slot_base(plan->history, chain.index);
+        for (uint32_t place = chain.first; place != 0;) {
+            const struct history_entry *entry = history_at(plan->history, place);
+
+            if (is_played(plan, entry)) {
+                break;
+            }
+            replay_take_vote(slot, entry);
+            place = entry->next;
+        }
+    }
+}
+
+/* What the history told of a row before it begins. */
+static struct history_row find_row_before(const struct replay_plan *plan, struct row_id id)
+{
+    struct history_chain chain = history_row(plan->history, id.row, id.birth);
+
+    for (uint32_t place = chain.first; place != 0;) {
+        const struct history_entry *entry = history_at(plan->history, place);
+
+        if (is_played(plan, entry)) {
+            break;
+        }
+        history_fold_row(&chain.before, entry);
+        place = entry->next;
+    }
+    return chain.before;
+}
+
+/* The verdicts as they stood where it begins. One that was told neither before nor after has not
+ * changed at all. */
+static void find_first_states(struct replay_plan *plan)
+{
+    struct replay_votes *votes = &plan->votes;
+
+    for (uint32_t i = 0; i < votes->n_rows; i++) {
+        struct row_id id = votes->rows[i].id;
+        const struct engine_backend *backend = &plan->engine->backends[id.row];
+        struct history_row before = find_row_before(plan, id);
+
+        votes->rows[i].begins = before.state;
+        votes->rows[i].joined_ns = before.joined_ns;
+        votes->rows[i].initial_ns = before.initial_ns;
+        if (before.state == HEALTH_NONE && backend->birth == id.birth) {
+            votes->rows[i].begins = backend->health_state;
+        }
+    }
+    for (size_t i = plan->n_entries; i-- > 0;) {
+        const struct history_entry *entry = plan->entries[i].entry;
+
+        if (entry->kind == HISTORY_VERDICT) {
+            votes->rows[plan->entries[i].index].begins = entry->from;
+        }
+    }
+}
+
+int replay_plan_make(struct replay_plan *plan, const struct engine *engine,
+                     const struct catalog_group *group)
+{
+    *plan = (struct replay_plan){
+        .engine = engine,
+        .history = engine->history,
+        .scope = &engine->scopes[engine->rows[group->row.row].scope],
+        .counts_results = plan->counts_results,
+        .votes = {.engine = engine},
+    };
+    int err = collect_versions(plan, group);
+    if (err == 0) {
+        err = collect_owners(plan, group);
+    }
+    if (err == 0) {
+        find_begin(plan);
+        err = collect_entries(plan);
+    }
+    if (err == 0) {
+        fold_past(plan);
+        find_first_states(plan);
+    }
+    return err;
+}
+
+void replay_plan_close(struct replay_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->votes.n_slots; i++) {
+        free(plan->votes.slots[i].details);
+    }
+    free(plan->votes.slots);
+    free(plan->votes.rows);
+    free(plan->versions);
+    free(plan->entries);
+}

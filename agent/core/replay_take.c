@@ -1,0 +1,228 @@
+/* A replay takes in what the history has: versions of the group, surroundings, votes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/core/replay_state.h"
+#include "common/base/err.h"
+
+/* --- the group, numbered for the replay and with what the change says --- */
+
+static void replace_policies(const struct replay *replay, struct server_group *spec)
+{
+    const struct server_group *from = replay->present;
+    const struct server_group *to = replay->question->change;
+
+    if (to == NULL) {
+        return;
+    }
+    if (memcmp(&from->rule, &to->rule, sizeof from->rule) != 0) {
+        spec->rule = to->rule;
+    }
+    if (memcmp(&from->guard, &to->guard, sizeof from->guard) != 0) {
+        spec->guard = to->guard;
+    }
+    if (to->hold != HOLD_KEEP && to->hold != from->hold) {
+        spec->hold = to->hold;
+    }
+    if (replay->plan.counts_results) {
+        spec->check.healthy_threshold = to->check.healthy_threshold;
+        spec->check.unhealthy_threshold = to->check.unhealthy_threshold;
+    }
+    spec->all_bad = from->all_bad != to->all_bad ? to->all_bad : spec->all_bad;
+    if (from->fail_open_percent != to->fail_open_percent) {
+        spec->fail_open_percent = to->fail_open_percent;
+    }
+}
+
+void replay_free_group(struct catalog_group *group)
+{
+    if (group != NULL) {
+        free((void *)(uintptr_t)group->backends);
+        free(group);
+    }
+}
+
+/* Given; NULL: no memory. */
+static struct catalog_group *number_group(const struct replay *replay,
+                                          const struct catalog_group *from)
+{
+    const struct replay_votes *votes = &replay->plan.votes;
+    struct catalog_group *group = malloc(sizeof *group);
+    struct catalog_backend *backends = calloc(from->n_backends + 1U, sizeof *backends);
+
+    if (group == NULL || backends == NULL) {
+        free(group);
+        free(backends);
+        return NULL;
+    }
+    *group = *from;
+    group->row.row = replay->plan.scope_row;
+    group->backends = backends;
+    for (uint32_t i = 0; i < from->n_backends; i++) {
+        backends[i] = from->backends[i];
+        backends[i].row.row = replay_find_row(votes, from->backends[i].row);
+        if (from->backends[i].target.slot != CATALOG_NO_SLOT) {
+            backends[i].target.slot = replay_find_slot(votes, from->backends[i].target);
+        }
+    }
+    replace_policies(replay, &group->spec);
+    return group;
+}
+
+static void make_targets(struct replay *replay, const struct catalog_group *group)
+{
+    for (uint32_t i = 0; i < group->n_backends; i++) {
+        struct target_id id = group->backends[i].target;
+
+        if (id.slot == CATALOG_NO_SLOT || replay->engine->targets[id.slot].birth == id.birth) {
+            continue;
+        }
+        engine_make_target(replay->engine, id, &group->spec.check);
+        const struct history_votes *votes = &replay->plan.votes.slots[id.slot].votes;
+        replay->engine->targets[id.slot].health.opinion = votes->own_opinion;
+        if (votes->own_is_suspect) {
+            replay->engine->suspect_mask |= UINT32_C(1) << group->spec.check.type;
+        }
+    }
+}
+
+int replay_take_version(struct replay *replay)
+{
+    const struct history_version *version = &replay->plan.versions[replay->next_version++];
+    struct catalog_group *group = number_group(replay, version->group);
+
+    if (group == NULL) {
+        return ERR_NOMEM;
+    }
+    make_targets(replay, group);
+    engine_follow_group(replay->engine, replay->group, group, replay->next_version);
+    replay_free_group(replay->group);
+    replay->group = group;
+    replay->is_changed = true;
+    return 0;
+}
+
+/* --- surroundings and entries --- */
+
+void replay_take_surroundings(struct replay *replay)
+{
+    const struct history_surroundings *surroundings =
+        history_surroundings_at(replay->plan.history, replay->next_surroundings++);
+    struct engine *engine = replay->engine;
+
+    engine->observers = surroundings->observers;
+    engine->vote_interval_ns = surroundings->vote_interval_ns;
+    engine->hold_sources = surroundings->hold_sources;
+    engine_mark_all(engine);
+    engine_mark_scopes(engine);
+}
+
+static void take_own(struct replay *replay, uint32_t slot, const struct history_entry *entry)
+{
+    struct engine *engine = replay->engine;
+    struct engine_target *target = &engine->targets[slot];
+    uint32_t kind = UINT32_C(1) << target->check_type;
+
+    if (!replay->plan.counts_results) {
+        target->health.opinion = entry->to;
+    } else if (entry->to == OPINION_NONE) {
+        health_forget(&target->health);
+        timers_clear(&engine->opinion_timers, slot);
+    }
+    target->reason = entry->reason;
+    target->http_status = (uint16_t)entry->http_status;
+    target->conclusive_ns = entry->at_ns;
+    engine->suspect_mask =
+        entry->hold != 0 ? engine->suspect_mask | kind : engine->suspect_mask & ~kind;
+}
+
+/* A streak goes on as it began, until the last result that a threshold could ask for. */
+void replay_count_result(struct replay *replay, uint32_t slot)
+{
+    struct engine *engine = replay->engine;
+    struct engine_target *target = &engine->targets[slot];
+    struct replay_slot *held = &replay->plan.votes.slots[slot];
+    uint8_t most = target->policy.healthy_threshold > target->policy.unhealthy_threshold
+                       ? target->policy.healthy_threshold
+                       : target->policy.unhealthy_threshold;
+
+    held->result_ns = engine->now_ns;
+    timers_clear(&engine->opinion_timers, slot);
+    if (health_record(&target->health, &target->policy, (enum probe_class)held->result)) {
+        target->conclusive_ns = engine->now_ns;
+        id_set_add(&engine->dirty_slots, slot);
+    }
+    uint32_t streak = target->health.pass_streak + target->health.fail_streak;
+    if (held->spacing_ns != 0 && streak < most) {
+        timers_set(&engine->opinion_timers, slot, engine->now_ns + held->spacing_ns);
+    }
+}
+
+static void take_result(struct replay *replay, uint32_t slot, const struct history_entry *entry)
+{
+    struct replay_slot *held = &replay->plan.votes.slots[slot];
+
+    held->spacing_ns = entry->hold == 2 && held->result == entry->to && held->result_ns != 0
+                           ? entry->at_ns - held->result_ns
+                           : 0;
+    held->result = entry->to;
+    replay_count_result(replay, slot);
+}
+
+void replay_set_node_hold(struct replay *replay, bool is_on)
+{
+    struct engine_scope *scope =
+        &replay->engine->scopes[replay->engine->rows[replay->plan.scope_row].scope];
+
+    scope->hold_sources = (uint8_t)(is_on ? scope->hold_sources | HOLD_BY_NODE_GROUP
+                                          : scope->hold_sources & ~(unsigned)HOLD_BY_NODE_GROUP);
+    engine_mark_all(replay->engine);
+}
+
+void replay_see_first_probe(struct replay *replay)
+{
+    uint32_t index = replay->engine->rows[replay->plan.scope_row].scope;
+
+    replay->engine->scopes[index].first_probe_ns = replay->plan.scope->first_probe_ns;
+    id_set_add(&replay->engine->dirty_scopes, index);
+}
+
+void replay_take_entry(struct replay *replay, const struct replay_entry *item)
+{
+    struct replay_votes *votes = &replay->plan.votes;
+    const struct history_entry *entry = item->entry;
+
+    switch ((enum history_kind)entry->kind) {
+    case HISTORY_NONE:
+    case HISTORY_TIMER:
+    case HISTORY_GUARD:
+    case HISTORY_KEPT: /* taken before the versions */
+        break;
+    case HISTORY_OWN:
+        take_own(replay, item->index, entry);
+        replay_take_vote(&votes->slots[item->index], entry);
+        id_set_add(&replay->engine->dirty_slots, item->index);
+        break;
+    case HISTORY_RESULT:
+        take_result(replay, item->index, entry);
+        break;
+    case HISTORY_VOTE:
+        replay_take_vote(&votes->slots[item->index], entry);
+        id_set_add(&replay->engine->dirty_slots, item->index);
+        break;
+    case HISTORY_VERDICT: {
+        struct replay_row *row = &votes->rows[item->index];
+
+        row->told_from = row->told_from == HEALTH_NONE ? entry->from : row->told_from;
+        row->told_to = entry->to;
+        replay->is_changed = true;
+        break;
+    }
+    case HISTORY_FIRST:
+        replay_see_first_probe(replay);
+        break;
+    case HISTORY_NODE_HOLD:
+        replay_set_node_hold(replay, entry->to != 0);
+        break;
+    }
+}
