@@ -63,6 +63,21 @@ const struct ctl_command ctl_commands[] = {
      .run = cmd_validate,
      .flags = {FLAG_FILE}},
     {.section = "Documents",
+     .name = "simulate",
+     .arguments = "",
+     .summary = "what a changed group would have come to with the votes that were counted",
+     .help = "The asked node keeps the votes that it counted for a while. It plays those of the "
+             "group once more with the changed document, given whole, and shows each change of a "
+             "verdict as it was and as it would have been. Nothing is applied. The rule, "
+             "belowQuorum, the guard, the hold, the fields of fail-open and the two thresholds can "
+             "be changed; the rest of the check and backends cannot, since other probes would have "
+             "had other results. With other thresholds the results of the asked node are counted "
+             "anew, and the votes of the others are as they were. A document that changes nothing "
+             "shows what happened.",
+     .examples = "nodectl simulate -f web.yaml\nnodectl simulate -f web.yaml --since 1h -o json",
+     .run = cmd_simulate,
+     .flags = {FLAG_FILE, FLAG_SINCE}},
+    {.section = "Documents",
      .name = "explain",
      .arguments = "[PATH | TOPIC [WORD]]",
      .summary = "fields of documents, defaults of profiles, reasons and rules",

@@ -41,6 +41,6 @@ ctl_run cmd_status, cmd_ready, cmd_apply, cmd_validate, cmd_group_list, cmd_grou
     cmd_backend_list, cmd_backend_drain, cmd_backend_ready, cmd_why, cmd_events, cmd_cluster_init,
     cmd_cluster_members, cmd_node_describe, cmd_node_counters, cmd_key_generate, cmd_key_show,
     cmd_hold_clear, cmd_hold_set, cmd_hold_show, cmd_key_list, cmd_listener_list, cmd_explain,
-    cmd_version;
+    cmd_simulate, cmd_version;
 
 #endif

@@ -139,7 +139,7 @@ const struct ctl_flag ctl_flags[CTL_N_FLAGS] = {
                     .type = CTL_FLAG_DURATION,
                     .min = 1,
                     .max = UINT64_C(31536000000),
-                    .help = "only events of the last TIME, such as 1h"},
+                    .help = "only what happened in the last TIME, such as 1h"},
     [FLAG_FOLLOW] = {.name = "follow",
                      .type = CTL_FLAG_SWITCH,
                      .help = "go on printing new ones; with -o json one object a line"},

@@ -181,7 +181,7 @@ static void add_votes(const struct view *view, const struct event *event, Jury__
     }
 }
 
-static Jury__V1__Event *event_new(const struct view *view, const struct event *event)
+Jury__V1__Event *handle_event_new(const struct view *view, const struct event *event)
 {
     Jury__V1__Event *message = WIRE_NEW(view->arena, Jury__V1__Event, jury__v1__event);
     int *values;
@@ -264,7 +264,7 @@ static void fill_events(const struct view *view, const Jury__V1__ListEventsReque
         if (!is_wanted(list, event)) {
             continue;
         }
-        Jury__V1__Event *message = event_new(view, event);
+        Jury__V1__Event *message = handle_event_new(view, event);
         if (message == NULL) {
             return;
         }

@@ -24,6 +24,7 @@ static const struct handler handlers[] = {
     {.method = SERVICE("VerdictService") "ListVerdicts", .answer = handle_list_verdicts},
     {.method = SERVICE("VerdictService") "Why", .answer = handle_why},
     {.method = SERVICE("EventService") "ListEvents", .answer = handle_list_events},
+    {.method = SERVICE("SimulationService") "SimulateGroup", .answer = handle_simulate_group},
     {.method = SERVICE("HoldService") "SetHold",
      .command = handle_set_hold_command,
      .answer_write = handle_set_hold_answer_new},

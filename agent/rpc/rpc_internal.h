@@ -12,6 +12,7 @@
 #include "common/wire/arena.h"
 #include "common/wire/method.h"
 #include "jury/v1/envelope.pb-c.h"
+#include "jury/v1/event.pb-c.h"
 #include "jury/v1/group.pb-c.h"
 #include "jury/v1/verdict.pb-c.h"
 
@@ -121,6 +122,9 @@ struct handler {
 Jury__V1__BackendStatus *handle_backend_status(const struct view *view,
                                                const struct catalog_group *group,
                                                const struct catalog_backend *backend);
+struct event;
+/* NULL when the arena is used up. */
+Jury__V1__Event *handle_event_new(const struct view *view, const struct event *event);
 /* Numbers beside a mark or held cause: a list of enum values from bits. */
 size_t handle_bits(struct wire_arena *arena, unsigned bits, int **ret_values);
 /* 0 = as many as allowed; more is refused. */
@@ -205,6 +209,8 @@ int handle_why(const struct view *view, const ProtobufCMessage *request,
                ProtobufCMessage **ret_response, struct errmsg *err);
 int handle_list_events(const struct view *view, const ProtobufCMessage *request,
                        ProtobufCMessage **ret_response, struct errmsg *err);
+int handle_simulate_group(const struct view *view, const ProtobufCMessage *request,
+                          ProtobufCMessage **ret_response, struct errmsg *err);
 int handle_list_members(const struct view *view, const ProtobufCMessage *request,
                         ProtobufCMessage **ret_response, struct errmsg *err);
 int handle_get_status(const struct view *view, const ProtobufCMessage *request,
