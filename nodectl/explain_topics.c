@@ -336,8 +336,8 @@ int explain_self_doubt(struct ctl *ctl)
     render_table_print(ctl, rows);
     fputs("\nTo test itself a node probes a port of its own and of up to four peers: its\n"
           "sentinels. Nobody listens there: the kernel's refusal is the answer, and a flood\n"
-          "of connections has nothing to fill. To hear no peer is no doubt by itself, nor is a cut path to some backends:\n"
-          "for that there is `unreachable from here`.\n"
+          "of connections has nothing to fill. To hear no peer is no doubt by itself, nor is a\n"
+          "cut path to some backends: for that there is `unreachable from here`.\n"
           "\n"
           "See: nodectl node describe, nodectl why, nodectl events --type doubt\n",
           ctl->out);
