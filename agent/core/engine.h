@@ -111,8 +111,8 @@ struct engine_event {
 
 /* --- actions --- */
 
-/* Change messages of one vote interval: when everything changes at once, a node sends little more
- * than at rest (R-CW-1). More are not lost: the next vector carries every opinion (counter
+/* Change messages of one vote interval: what a node sends when everything changes at once has a
+ * bound (R-CW-1). More are not lost: the next vector carries every opinion (counter
  * changes_not_sent). */
 #define ENGINE_CHANGES 256
 #define ENGINE_PURGES 256

@@ -152,6 +152,11 @@ def phase_integration(tally):
         ctest(tally, "dev", "integration", jobs="1")
 
 
+def phase_bench(tally):
+    if build(tally, "dev"):
+        ctest(tally, "dev", "bench", jobs="1")
+
+
 def phase_quickstart(tally):
     ok = step(tally, "quickstart: start, observe", ["deploy/quickstart"])
     step(tally, "quickstart: stop", ["deploy/quickstart", "stop"])
@@ -184,6 +189,7 @@ PHASES = {
     "twins": phase_twins,
     "store": phase_store,
     "integration": phase_integration,
+    "bench": phase_bench,
     "quickstart": phase_quickstart,
     "fuzz": phase_fuzz,
 }
@@ -207,6 +213,9 @@ CAMPAIGNS = {
     "kills": ("kill loop of the store", "dev",
               "/usr/bin/python3 tests/store/kill_loop.py --bin build/dev/bin --seed {seed} "
               "--cycles {count}", 300),
+    "bench-votes": ("what votes cost: 100,000 targets and 16 nodes, {count} rounds; on an idle machine",
+                    "bench", "/usr/bin/python3 tests/bench/scale.py --bin build/bench/bin "
+                    "--rounds {count}", 4),
     "fresh-root": ("both set-up commands in a clean Debian 12 root", None,
                    "tests/lib/fresh_root", 1),
     "compose": ("the compose file in a real Docker: build, health, replies, an agent replaced", None,
