@@ -80,7 +80,7 @@ static void log_guard(const struct event *event)
 
     log_event(event->to ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "guard_changed",
               "guard=%s group=%s to=%s%s%s%s%s", guard_word(event->guard),
-              event->group[0] != '\0' ? event->group : "all", event->to ? "on" : "off",
+              event->group[0] != '\0' ? event->group : "all", guard_change_word(event->to),
               is_hold ? " source=" : "", is_hold ? hold_source_word(event->hold_source) : "",
               event->actor[0] != '\0' ? " by=" : "", event->actor);
 }

@@ -8,9 +8,10 @@
 
 /* major, minor, bytes of one record, number of records; a newer minor may make records longer. */
 #define CODEC_MAJOR 1
-#define CODEC_MINOR 0
+#define CODEC_MINOR 1 /* 1: what guards remember, in verdicts */
 #define HEAD_BYTES 12
-#define VERDICT_BYTES (4 + 8 + 16 + 1 + 1 + 2 + 8)
+#define VERDICT_BYTES_MINOR_0 (4 + 8 + 16 + 1 + 1 + 2 + 8)
+#define VERDICT_BYTES (VERDICT_BYTES_MINOR_0 + 4 + 1 + 4)
 #define DEADLINE_BYTES (4 + 8 + 8 + 1 + 8)
 
 static void write_head(struct bytes_writer *writer, size_t record_bytes, size_t n_records)
@@ -51,6 +52,9 @@ int lkg_encode_verdicts(const struct kept_verdict verdicts[], size_t n_verdicts,
         bytes_write_u8(&writer, verdict->reason);
         bytes_write_u16(&writer, verdict->http_status);
         bytes_write_u64(&writer, verdict->since_ms);
+        bytes_write_u32(&writer, verdict->ejected_ms);
+        bytes_write_u8(&writer, verdict->n_flaps);
+        bytes_write_u32(&writer, verdict->shadow_ms);
     }
     return finish(&writer, ret_data, ret_n_bytes);
 }
@@ -103,7 +107,7 @@ int lkg_decode_verdicts(const uint8_t *data, size_t n_bytes, struct kept_verdict
     size_t record_bytes, n_records;
 
     bytes_reader_init(&reader, data, n_bytes);
-    int rc = read_head(&reader, VERDICT_BYTES, &record_bytes, &n_records);
+    int rc = read_head(&reader, VERDICT_BYTES_MINOR_0, &record_bytes, &n_records);
     if (rc != 0) {
         return rc;
     }
@@ -122,7 +126,14 @@ int lkg_decode_verdicts(const uint8_t *data, size_t n_bytes, struct kept_verdict
         verdict->reason = bytes_read_u8(&reader);
         verdict->http_status = bytes_read_u16(&reader);
         verdict->since_ms = bytes_read_u64(&reader);
-        bytes_read_view(&reader, record_bytes - VERDICT_BYTES);
+        size_t n_read = VERDICT_BYTES_MINOR_0;
+        if (record_bytes >= VERDICT_BYTES) {
+            verdict->ejected_ms = bytes_read_u32(&reader);
+            verdict->n_flaps = bytes_read_u8(&reader);
+            verdict->shadow_ms = bytes_read_u32(&reader);
+            n_read = VERDICT_BYTES;
+        }
+        bytes_read_view(&reader, record_bytes - n_read);
         if (verdict->row >= LIMIT_ROWS || (verdict->health_state != HEALTH_HEALTHY &&
                                            verdict->health_state != HEALTH_UNHEALTHY)) {
             free(verdicts);

@@ -56,6 +56,8 @@ static const char *held_sentence(Jury__V1__HeldCause cause)
         return "held: the check changed, the votes on the new one have not settled it yet";
     case JURY__V1__HELD_CAUSE__HELD_CAUSE_LAST_KNOWN_GOOD:
         return "held: the verdict is of the time before this node was started";
+    case JURY__V1__HELD_CAUSE__HELD_CAUSE_SHADOW:
+        return "held: the votes on the changed check say unhealthy, and it is in its shadow";
     case JURY__V1__HELD_CAUSE__HELD_CAUSE_HOLD:
         return "held: the votes say unhealthy, and hold is on (nodectl hold show)";
     case JURY__V1__HELD_CAUSE__HELD_CAUSE_UNSPECIFIED:

@@ -215,7 +215,8 @@ static void write_hold(struct bytes_writer *writer, uint8_t hold, const struct h
     bytes_write_u64(writer, (uint64_t)origin->wall_ms);
 }
 
-/* Before minor 1 nothing could be held, and no group had a guard. What such a chunk is read as is
+/* Before minor 1 nothing could be held, and no group had a guard; before minor 2 none had more than
+ * a velocity limit. What such a chunk is read as is
  * part of the format: it must not follow when the profiles get other defaults. */
 static void read_hold(struct codec_in *in, uint8_t *ret_hold, struct hold_origin *ret_origin)
 {
@@ -233,17 +234,36 @@ static void write_guard(struct bytes_writer *writer, const struct guard_policy *
     bytes_write_u8(writer, guard->velocity_percent);
     bytes_write_u32(writer, guard->velocity_window_ms);
     bytes_write_u16(writer, guard->exempt_below);
+    bytes_write_u32(writer, guard->flap_hold_ms);
+    bytes_write_u8(writer, guard->return_percent);
+    bytes_write_u32(writer, guard->return_window_ms);
+    bytes_write_u16(writer, guard->shadow_cycles);
+    bytes_write_u8(writer, guard->shadow_stop);
+    bytes_write_u8(writer, guard->correlated_alarm);
 }
 
 static void read_guard(struct codec_in *in, struct guard_policy *guard)
 {
-    *guard = (struct guard_policy){.velocity_window_ms = 30000, .exempt_below = 10};
+    *guard = (struct guard_policy){.velocity_window_ms = 30000,
+                                   .exempt_below = 10,
+                                   .return_window_ms = 10000,
+                                   .shadow_stop = true,
+                                   .correlated_alarm = true};
     if (in->minor < 1) {
         return;
     }
     guard->velocity_percent = bytes_read_u8(&in->bytes);
     guard->velocity_window_ms = bytes_read_u32(&in->bytes);
     guard->exempt_below = bytes_read_u16(&in->bytes);
+    if (in->minor < 2) {
+        return;
+    }
+    guard->flap_hold_ms = bytes_read_u32(&in->bytes);
+    guard->return_percent = bytes_read_u8(&in->bytes);
+    guard->return_window_ms = bytes_read_u32(&in->bytes);
+    guard->shadow_cycles = bytes_read_u16(&in->bytes);
+    guard->shadow_stop = codec_read_bool(in);
+    guard->correlated_alarm = codec_read_bool(in);
 }
 
 /* --- groups and backends --- */

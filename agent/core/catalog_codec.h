@@ -21,7 +21,7 @@
 #include "common/model/listener.h"
 
 #define CODEC_MAJOR 1
-#define CODEC_MINOR 1 /* 1: hold, guard */
+#define CODEC_MINOR 2 /* 1: hold, guard; 2: damping, slow return, shadow, alarm */
 
 /* --- framing --- */
 

@@ -214,7 +214,7 @@ void engine_run_verdict_timers(struct engine *engine)
     while (timers_pop(&engine->guard_timers, engine->now_ns, &id)) {
         engine_keep_row(engine, engine->scopes[id].row.row,
                         &(struct row_note){.kind = HISTORY_GUARD});
-        engine_admit_pending(engine, id);
+        engine_run_guards(engine, id);
     }
 }
 
@@ -335,8 +335,12 @@ uint8_t engine_marks(const struct engine *engine, const struct engine_backend *b
     if (backend->held_causes != 0) {
         marks |= MARK_HELD;
     }
-    if (backend->is_pending) {
+    if (backend->is_pending || backend->is_returning) {
         marks |= MARK_PENDING;
+    }
+    if (engine->scopes[backend->scope].guard.flap_hold_ms > 0 &&
+        flap_is_flapping(&backend->flaps, engine->now_ns)) {
+        marks |= MARK_FLAPPING;
     }
     if (backend->is_gray) {
         marks |= MARK_GRAY;

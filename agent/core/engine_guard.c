@@ -1,67 +1,95 @@
 /* Guards: what limits the verdicts of this node (spec.md 5).
  *
- * Hold: a switch that freezes ejections, replicated or this node's own; recoveries apply. Velocity:
- * so many ejections of a group in a window; what is more is pending until its turn comes (guard.h).
- * Hold is looked at first, and what it freezes is not pending. */
+ * An ejection is looked at by hold (engine_hold.c), then by the shadow of a changed check
+ * (engine_guard_shadow.c), then by velocity: so many ejections of a group in a window; what is more
+ * is pending until its turn comes (guard.h). What one freezes the next does not see. A return is
+ * looked at by engine_guard_return.c. The alarm of engine_guard_alarm.c changes nothing. */
 #include <string.h>
 
 #include "agent/core/engine_state.h"
 #include "common/base/plant.h"
-#include "common/base/str.h"
 
-/* --- hold --- */
+/* --- a guard at work --- */
 
-bool engine_is_held(const struct engine *engine, const struct engine_scope *scope)
+static void count_change(struct engine_counters *counters, enum guard_kind guard, bool is_on)
 {
-    return (engine->hold_sources | scope->hold_sources) != 0;
+    switch (guard) {
+    case GUARD_VELOCITY:
+        *(is_on ? &counters->velocity_entered : &counters->velocity_left) += 1;
+        break;
+    case GUARD_DAMPING:
+        *(is_on ? &counters->damping_entered : &counters->damping_left) += 1;
+        break;
+    case GUARD_RETURN:
+        *(is_on ? &counters->returns_entered : &counters->returns_left) += 1;
+        break;
+    case GUARD_SHADOW:
+        *(is_on ? &counters->shadows_begun : &counters->shadows_ended) += 1;
+        break;
+    case GUARD_CORRELATED:
+        *(is_on ? &counters->alarms_raised : &counters->alarms_ended) += 1;
+        break;
+    case GUARD_NONE:
+    case GUARD_HOLD:
+        break;
+    }
 }
 
-static void tell_hold(struct engine *engine, const char *group, enum hold_source source, bool is_on,
-                      const struct hold_origin *origin)
+void engine_set_guard(struct engine *engine, struct engine_scope *scope, enum guard_kind guard,
+                      bool is_on)
 {
-    struct event *event = engine_log(engine, EVENT_GUARD_CHANGED);
+    struct scope_guard *state = &scope->guards[guard];
 
-    event->guard = GUARD_HOLD;
-    event->hold_source = (uint8_t)source;
+    if (state->is_on == is_on) {
+        return;
+    }
+    state->is_on = is_on;
+    state->since_ns = engine->now_ns;
+    struct event *event = engine_log(engine, EVENT_GUARD_CHANGED);
+    event->guard = (uint8_t)guard;
     event->from = !is_on;
     event->to = is_on;
-    str_copy(event->group, sizeof event->group, group);
-    str_copy(event->actor, sizeof event->actor, origin->actor);
-    if (is_on) {
-        engine->counters.holds_entered++;
-    } else {
-        engine->counters.holds_left++;
-    }
+    memcpy(event->group, scope->name, sizeof event->group);
+    count_change(&engine->counters, guard, is_on);
 }
 
-uint64_t engine_hold_since_ns(const struct engine *engine, const struct engine_scope *scope)
+static void arm(struct engine *engine, uint32_t index)
 {
-    uint64_t scope_ns = scope->guards[GUARD_HOLD].since_ns;
+    const struct engine_scope *scope = &engine->scopes[index];
+    uint64_t at_ns = TIMER_NEVER;
 
-    if (engine->hold_sources == 0) {
-        return scope->hold_sources == 0 ? 0 : scope_ns;
+    for (unsigned guard = GUARD_NONE + 1; guard < GUARD_KINDS; guard++) {
+        uint64_t due_ns = scope->guards[guard].due_ns;
+
+        if (due_ns != 0 && due_ns < at_ns) {
+            at_ns = due_ns;
+        }
     }
-    return scope->hold_sources != 0 && scope_ns < engine->hold_since_ns ? scope_ns
-                                                                        : engine->hold_since_ns;
+    timers_set(&engine->guard_timers, index, at_ns);
 }
 
-/* Returns true when the source turned on or off. */
-static bool follow_source(struct engine *engine, struct engine_scope *scope,
-                          enum hold_source source, bool is_on)
+void engine_guard_due(struct engine *engine, uint32_t index, enum guard_kind guard, uint64_t at_ns)
 {
-    uint8_t *sources = scope != NULL ? &scope->hold_sources : &engine->hold_sources;
-    uint64_t *since_ns =
-        scope != NULL ? &scope->guards[GUARD_HOLD].since_ns : &engine->hold_since_ns;
-    bool was_on = (*sources & source) != 0;
+    uint64_t *due_ns = &engine->scopes[index].guards[guard].due_ns;
 
-    if (*sources == 0) {
-        *since_ns = engine->now_ns;
+    if (*due_ns == 0 || at_ns < *due_ns) {
+        *due_ns = at_ns;
+        arm(engine, index);
     }
-    *sources = (uint8_t)(is_on ? *sources | source : *sources & ~(unsigned)source);
-    return was_on != is_on;
 }
 
-static void mark_scope(struct engine *engine, const struct engine_scope *scope)
+static bool take_due(struct engine *engine, uint32_t index, enum guard_kind guard)
+{
+    uint64_t *due_ns = &engine->scopes[index].guards[guard].due_ns;
+
+    if (*due_ns == 0 || *due_ns > engine->now_ns) {
+        return false;
+    }
+    *due_ns = 0;
+    return true;
+}
+
+void engine_mark_scope(struct engine *engine, const struct engine_scope *scope)
 {
     for (uint32_t row = scope->first_row; row != NO_ROW;
          row = engine->backends[row].next_in_scope) {
@@ -69,94 +97,6 @@ static void mark_scope(struct engine *engine, const struct engine_scope *scope)
             id_set_add(&engine->dirty_slots, engine->backends[row].target.slot);
         }
     }
-}
-
-void engine_follow_cluster_hold(struct engine *engine)
-{
-    const struct cluster_settings *settings = catalog_settings(engine->catalog);
-    bool is_on = settings->hold == HOLD_ON;
-
-    engine->held_by_cluster = settings->held_by;
-    if (follow_source(engine, NULL, HOLD_BY_CLUSTER, is_on)) {
-        tell_hold(engine, "", HOLD_BY_CLUSTER, is_on, &settings->held_by);
-        engine_mark_all(engine);
-    }
-}
-
-/* The caller marks the group's slots. */
-void engine_follow_group_hold(struct engine *engine, struct engine_scope *scope,
-                              const struct server_group *spec)
-{
-    bool is_on = spec->hold == HOLD_ON;
-
-    scope->held_by_group = spec->held_by;
-    if (follow_source(engine, scope, HOLD_BY_GROUP, is_on)) {
-        tell_hold(engine, scope->name, HOLD_BY_GROUP, is_on, &spec->held_by);
-    }
-}
-
-static struct engine_scope *find_scope(struct engine *engine, const char *name)
-{
-    const struct catalog_group *group =
-        engine->catalog == NULL ? NULL : catalog_group_find(engine->catalog, name);
-
-    return group == NULL ? NULL : &engine->scopes[engine->rows[group->row.row].scope];
-}
-
-void engine_override_hold(struct engine *engine, const struct hold_override *override)
-{
-    struct engine_scope *scope = NULL;
-    struct hold_origin origin = {.wall_ms = override->wall_ms};
-    enum hold_source source = HOLD_BY_NODE;
-
-    str_copy(origin.actor, sizeof origin.actor, override->actor);
-    if (override->group[0] != '\0') {
-        scope = find_scope(engine, override->group);
-        source = HOLD_BY_NODE_GROUP;
-        if (scope == NULL) {
-            return;
-        }
-    }
-    if (!follow_source(engine, scope, source, override->is_on)) {
-        return;
-    }
-    if (scope != NULL) {
-        engine_keep_row(engine, scope->row.row,
-                        &(struct row_note){.kind = HISTORY_NODE_HOLD,
-                                           .from = !override->is_on,
-                                           .to = override->is_on});
-    }
-    *(scope != NULL ? &scope->held_by_node : &engine->held_by_node) = origin;
-    tell_hold(engine, override->group, source, override->is_on, &origin);
-    if (scope != NULL) {
-        mark_scope(engine, scope);
-    } else {
-        engine_mark_all(engine);
-    }
-}
-
-/* --- one answer --- */
-
-/* An ejection takes a backend out that was in; `initial` to unhealthy takes nothing away. */
-static bool is_ejection(const struct engine_backend *backend, const struct verdict_answer *answer)
-{
-    return backend->health_state == HEALTH_HEALTHY && answer->health_state == HEALTH_UNHEALTHY;
-}
-
-static bool is_recovery(const struct engine_backend *backend, const struct verdict_answer *answer)
-{
-    return backend->health_state == HEALTH_UNHEALTHY && answer->health_state == HEALTH_HEALTHY;
-}
-
-/* The verdict stays as it was, and steers nothing: the backend is used as healthy. */
-static void freeze(const struct engine_backend *backend, uint8_t cause,
-                   struct verdict_answer *answer)
-{
-    answer->health_state = backend->health_state;
-    answer->is_gray = backend->is_gray;
-    answer->is_decided = false;
-    answer->is_unreachable = false;
-    answer->held_causes |= cause;
 }
 
 /* --- velocity --- */
@@ -167,41 +107,10 @@ static bool has_velocity(const struct engine_scope *scope)
            !plant_is("velocity-off");
 }
 
-static void set_velocity(struct engine *engine, struct engine_scope *scope, bool is_on)
+/* Ejections wait for one V: to be counted, or so that damping remembers the same on all nodes. */
+static bool has_turns(const struct engine_scope *scope)
 {
-    struct scope_guard *state = &scope->guards[GUARD_VELOCITY];
-
-    if (state->is_on == is_on) {
-        return;
-    }
-    *state = (struct scope_guard){.is_on = is_on, .since_ns = engine->now_ns};
-    struct event *event = engine_log(engine, EVENT_GUARD_CHANGED);
-    event->guard = GUARD_VELOCITY;
-    event->from = !is_on;
-    event->to = is_on;
-    memcpy(event->group, scope->name, sizeof event->group);
-    if (is_on) {
-        engine->counters.velocity_entered++;
-    } else {
-        engine->counters.velocity_left++;
-    }
-}
-
-void engine_follow_guard_policy(struct engine *engine, uint32_t index,
-                                const struct catalog_group *group)
-{
-    struct engine_scope *scope = &engine->scopes[index];
-
-    scope->guard = group->spec.guard;
-    scope->n_members = 0;
-    for (uint32_t i = 0; i < group->n_backends; i++) {
-        scope->n_members += group->backends[i].life != LIFE_REMOVING &&
-                            group->backends[i].spec.admin_state == ADMIN_ENABLED;
-    }
-    if (!has_velocity(scope)) {
-        set_velocity(engine, scope, false);
-        timers_clear(&engine->guard_timers, index);
-    }
+    return has_velocity(scope) || scope->guard.flap_hold_ms > 0;
 }
 
 static size_t collect_pending(struct engine *engine, const struct engine_scope *scope)
@@ -218,20 +127,20 @@ static size_t collect_pending(struct engine *engine, const struct engine_scope *
         }
         engine_tally(engine, backend->target.slot, &tally);
         engine->candidates[n++] = (struct guard_candidate){
-            .row = row, .n_fail = tally.n_fail, .backend_id = backend->backend_id};
+            .row = row, .n_votes = tally.n_fail, .backend_id = backend->backend_id};
     }
     return n;
 }
 
 /* Those whose turn it is are judged once more in this step, and then leave. */
-void engine_admit_pending(struct engine *engine, uint32_t index)
+static void admit_pending(struct engine *engine, uint32_t index)
 {
     struct engine_scope *scope = &engine->scopes[index];
     uint64_t window_ns = scope->guard.velocity_window_ms * NS_PER_MS;
     uint32_t limit = guard_velocity_limit(scope->n_members, scope->guard.velocity_percent);
     uint32_t used = velocity_used(&scope->velocity, engine->now_ns, window_ns);
     size_t n = collect_pending(engine, scope);
-    size_t n_room = used < limit ? limit - used : 0;
+    size_t n_room = !has_velocity(scope) ? n : used < limit ? limit - used : 0;
 
     guard_sort(engine->candidates, n);
     for (size_t i = 0; i < n && i < n_room; i++) {
@@ -241,9 +150,10 @@ void engine_admit_pending(struct engine *engine, uint32_t index)
         velocity_note(&scope->velocity, engine->now_ns);
         id_set_add(&engine->dirty_slots, backend->target.slot);
     }
-    set_velocity(engine, scope, n > n_room);
+    engine_set_guard(engine, scope, GUARD_VELOCITY, n > n_room);
     if (n > n_room) {
-        timers_set(&engine->guard_timers, index, velocity_next_ns(&scope->velocity, window_ns));
+        engine_guard_due(engine, index, GUARD_VELOCITY,
+                         velocity_next_ns(&scope->velocity, window_ns));
     }
 }
 
@@ -252,32 +162,162 @@ void engine_admit_pending(struct engine *engine, uint32_t index)
 static void wait_for_turn(struct engine *engine, struct engine_backend *backend,
                           struct verdict_answer *answer)
 {
-    freeze(backend, 0, answer);
+    engine_freeze(engine, backend, 0, answer);
     backend->is_pending = true;
-    if (timers_get(&engine->guard_timers, backend->scope) == TIMER_NEVER) {
-        timers_set(&engine->guard_timers, backend->scope,
-                   engine->now_ns + engine->vote_interval_ns);
+    if (engine->scopes[backend->scope].guards[GUARD_VELOCITY].due_ns == 0) {
+        engine_guard_due(engine, backend->scope, GUARD_VELOCITY,
+                         engine->now_ns +
+                             (plant_is("turn-at-once") ? 0 : engine->vote_interval_ns));
+    }
+}
+
+/* --- one answer --- */
+
+/* An ejection takes a backend out that was in; `initial` to unhealthy takes nothing away. */
+static bool is_ejection(const struct engine_backend *backend, const struct verdict_answer *answer)
+{
+    return backend->health_state == HEALTH_HEALTHY && answer->health_state == HEALTH_UNHEALTHY;
+}
+
+static bool is_recovery(const struct engine_backend *backend, const struct verdict_answer *answer)
+{
+    return backend->health_state == HEALTH_UNHEALTHY && answer->health_state == HEALTH_HEALTHY;
+}
+
+/* It steers nothing: a backend that stays healthy is used as such. */
+void engine_freeze(struct engine *engine, const struct engine_backend *backend, uint8_t cause,
+                   struct verdict_answer *answer)
+{
+    engine->counters.changes_guarded++;
+    answer->health_state = backend->health_state;
+    answer->is_gray = backend->is_gray;
+    answer->is_decided = false;
+    answer->is_unreachable = false;
+    answer->held_causes |= cause;
+}
+
+static void guard_ejection(struct engine *engine, struct engine_backend *backend, bool was_admitted,
+                           struct verdict_answer *answer)
+{
+    const struct engine_scope *scope = &engine->scopes[backend->scope];
+
+    if (engine_is_held(engine, scope) && !plant_is("hold-ignored")) {
+        engine_freeze(engine, backend, HELD_BY_HOLD, answer);
+    } else if (engine_in_shadow(scope)) {
+        engine_freeze(engine, backend, HELD_BY_SHADOW, answer);
+    } else if (has_turns(scope) && !was_admitted) {
+        wait_for_turn(engine, backend, answer);
+    } else if (has_turns(scope)) {
+        backend->return_ns = 0;
+        backend->break_ns = 0;
+        flap_note_ejection(&backend->flaps, engine->now_ns);
+    }
+}
+
+static void guard_return(struct engine *engine, uint32_t row, bool was_admitted,
+                         struct verdict_answer *answer)
+{
+    struct engine_backend *backend = &engine->backends[row];
+    const struct engine_scope *scope = &engine->scopes[backend->scope];
+
+    if (plant_is("hold-blocks-recovery") && engine_is_held(engine, scope)) {
+        engine_freeze(engine, backend, HELD_BY_HOLD, answer);
+    } else if (engine_has_returns(scope) && !was_admitted) {
+        engine_wait_return(engine, row, answer);
+    } else {
+        backend->return_ns = 0;
+        if (backend->bad_ns != 0) {
+            engine_note_turn(engine, row);
+        }
     }
 }
 
 void engine_guard_answer(struct engine *engine, uint32_t row, struct verdict_answer *answer)
 {
     struct engine_backend *backend = &engine->backends[row];
-    const struct engine_scope *scope = &engine->scopes[backend->scope];
-    bool is_held = engine_is_held(engine, scope) && !plant_is("hold-ignored");
     bool was_admitted = backend->is_admitted;
+    bool was_returning = backend->is_returning;
 
+    engine_note_bad(engine, row, answer);
     backend->is_pending = false;
+    backend->is_returning = false;
     backend->is_admitted = false;
-    if (!is_ejection(backend, answer)) {
-        if (is_held && plant_is("hold-blocks-recovery") && is_recovery(backend, answer)) {
-            freeze(backend, HELD_BY_HOLD, answer);
+    if (is_ejection(backend, answer)) {
+        guard_ejection(engine, backend, was_admitted, answer);
+    } else if (is_recovery(backend, answer)) {
+        guard_return(engine, row, was_admitted, answer);
+    }
+    if (was_returning && !backend->is_returning) {
+        engine_break_return(engine, row);
+    }
+}
+
+/* --- a restart --- */
+
+/* On this start's clock, which may have begun later: never earlier than it was. */
+static uint64_t then_ns(const struct engine *engine, uint32_t kept_ms)
+{
+    uint64_t ago_ns = (kept_ms - 1 + engine->kept_age_ms) * NS_PER_MS;
+
+    return engine->kept_at_ns > ago_ns ? engine->kept_at_ns - ago_ns : 1;
+}
+
+void engine_adopt_guards(struct engine *engine, uint32_t row, const struct kept_verdict *kept)
+{
+    struct engine_backend *backend = &engine->backends[row];
+    struct engine_scope *scope = &engine->scopes[backend->scope];
+
+    if (kept->ejected_ms != 0) {
+        backend->flaps = (struct flap_memory){.ejected_ns = then_ns(engine, kept->ejected_ms),
+                                              .n_flaps = kept->n_flaps};
+        velocity_note_past(&scope->velocity, backend->flaps.ejected_ns);
+    }
+    if (kept->shadow_ms != 0 && !scope->guards[GUARD_SHADOW].is_on) {
+        engine_begin_shadow(engine, backend->scope, then_ns(engine, kept->shadow_ms));
+    }
+}
+
+/* --- the group --- */
+
+void engine_follow_guard_policy(struct engine *engine, uint32_t index,
+                                const struct catalog_group *group)
+{
+    struct engine_scope *scope = &engine->scopes[index];
+
+    scope->guard = group->spec.guard;
+    scope->cycle_ms = group->spec.check.timeout_ms + group->spec.check.interval_ms;
+    scope->n_members = 0;
+    for (uint32_t i = 0; i < group->n_backends; i++) {
+        scope->n_members += group->backends[i].life != LIFE_REMOVING &&
+                            group->backends[i].spec.admin_state == ADMIN_ENABLED;
+    }
+    /* What has been waiting is looked at by the new policy; the caller marks the slots. */
+    for (unsigned guard = GUARD_NONE + 1; guard < GUARD_KINDS; guard++) {
+        if (scope->guards[guard].is_on) {
+            engine_guard_due(engine, index, (enum guard_kind)guard,
+                             guard == GUARD_SHADOW ? engine->now_ns
+                                                   : engine->now_ns + engine->vote_interval_ns);
         }
-        return;
     }
-    if (is_held) {
-        freeze(backend, HELD_BY_HOLD, answer);
-    } else if (has_velocity(scope) && !was_admitted) {
-        wait_for_turn(engine, backend, answer);
+}
+
+void engine_run_guards(struct engine *engine, uint32_t index)
+{
+    bool is_ejecting = take_due(engine, index, GUARD_VELOCITY);
+
+    /* Returns first: where one comes for one that goes, the group is not without any between. */
+    if (take_due(engine, index, GUARD_RETURN) || take_due(engine, index, GUARD_DAMPING) ||
+        (is_ejecting && engine_has_returns(&engine->scopes[index]))) {
+        engine_admit_returns(engine, index);
     }
+    if (is_ejecting) {
+        admit_pending(engine, index);
+    }
+    if (take_due(engine, index, GUARD_SHADOW)) {
+        engine_look_shadow(engine, index);
+    }
+    if (take_due(engine, index, GUARD_CORRELATED)) {
+        engine_look_alarm(engine, index);
+    }
+    arm(engine, index);
 }

@@ -106,6 +106,14 @@ static bool is_kept(const struct engine_backend *backend)
            (backend->health_state == HEALTH_HEALTHY || backend->health_state == HEALTH_UNHEALTHY);
 }
 
+/* One more than the milliseconds since then; 0 = never, or so long ago that it says nothing. */
+static uint32_t ago_ms(uint64_t then_ns, uint64_t now_ns)
+{
+    uint64_t ms = now_ns > then_ns ? (now_ns - then_ns) / NS_PER_MS : 0;
+
+    return then_ns == 0 || ms >= UINT32_MAX ? 0 : (uint32_t)ms + 1;
+}
+
 size_t engine_n_kept_verdicts(const struct engine *engine)
 {
     size_t n = 0;
@@ -127,6 +135,8 @@ size_t engine_keep_verdicts(const struct engine *engine, uint64_t now_ns,
         if (!is_kept(backend)) {
             continue;
         }
+        const struct scope_guard *shadow = &engine->scopes[backend->scope].guards[GUARD_SHADOW];
+
         verdicts[n++] = (struct kept_verdict){
             .row = row,
             .birth = backend->birth,
@@ -136,6 +146,9 @@ size_t engine_keep_verdicts(const struct engine *engine, uint64_t now_ns,
             .reason = backend->reason,
             .http_status = backend->http_status,
             .since_ms = (uint64_t)((int64_t)now_ns - backend->since_ns) / NS_PER_MS,
+            .ejected_ms = ago_ms(backend->flaps.ejected_ns, now_ns),
+            .n_flaps = backend->flaps.n_flaps,
+            .shadow_ms = shadow->is_on ? ago_ms(shadow->since_ns, now_ns) : 0,
         };
     }
     return n;

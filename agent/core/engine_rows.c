@@ -97,6 +97,9 @@ static bool adopt_kept(struct engine *engine, uint32_t row)
     backend->http_status = kept->http_status;
     engine_keep_row(engine, row,
                     &(struct row_note){.kind = HISTORY_KEPT, .to = kept->health_state});
+    if (!plant_is("guards-forget")) {
+        engine_adopt_guards(engine, row, kept);
+    }
     return true;
 }
 
@@ -107,6 +110,10 @@ static void follow_state(struct engine *engine, uint32_t row, bool is_new, bool 
 
     if (backend->target.slot == CATALOG_NO_SLOT) {
         backend->held_causes = 0;
+        backend->is_pending = false;
+        backend->is_returning = false;
+        backend->is_bad = false;
+        backend->bad_ns = 0;
         backend->is_gray = false;
         backend->is_unreachable = false;
         timers_clear(&engine->row_timers, row);
@@ -127,6 +134,7 @@ static void follow_state(struct engine *engine, uint32_t row, bool is_new, bool 
         /* It was used as healthy; switching checks on is a changed check. */
         set_state(engine, backend, HEALTH_HEALTHY);
         backend->held_causes = HELD_CHECK_CHANGED;
+        engine_begin_shadow(engine, backend->scope, engine->now_ns);
         break;
     case HEALTH_INITIAL:
         if (changed) {
@@ -146,6 +154,9 @@ static void follow_state(struct engine *engine, uint32_t row, bool is_new, bool 
             backend->held_causes |= HELD_CHECK_CHANGED;
             backend->is_gray = false;
             backend->is_unreachable = false;
+            backend->is_bad = false; /* by the check before */
+            backend->bad_ns = 0;
+            engine_begin_shadow(engine, backend->scope, engine->now_ns);
         }
         break;
     }

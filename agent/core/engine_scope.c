@@ -208,6 +208,9 @@ static void follow_group_state(struct engine *engine, struct engine_scope *scope
         return;
     }
     scope->since_ns = engine->now_ns;
+    if (before == GROUP_FAIL_OPEN || before == GROUP_CLOSED) {
+        scope->well_ns = engine->now_ns;
+    }
     if (before != GROUP_NONE) {
         struct event *event = engine_log(engine, EVENT_GROUP_CHANGED);
 
@@ -226,6 +229,10 @@ void engine_settle_scope(struct engine *engine, uint32_t index, struct engine_ac
 
     assert(scope->row.birth != 0);
     classify(engine, scope, &result);
+    if ((result.group_state == GROUP_FAIL_OPEN || result.group_state == GROUP_CLOSED) &&
+        engine_release_returns(engine, index, actions)) {
+        classify(engine, scope, &result);
+    }
     follow_group_state(engine, scope, &result);
     scope->result = result;
     for (uint32_t row = scope->first_row; row != NO_ROW;

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/units.h"
+
 #define RULE_TEXT 64
 
 static void append(char *text, size_t text_bytes, const char *more)
@@ -41,6 +43,24 @@ static void say_votes(struct backend_view *view)
     }
 }
 
+static void say_returning(struct backend_view *view)
+{
+    char text[160];
+    char left[32];
+
+    if (!view->is_damped) {
+        append(view->sentence, sizeof view->sentence,
+               "; pending: the votes bring it back when the group's limit on returns lets it");
+        return;
+    }
+    snprintf(
+        text, sizeof text,
+        "; flapping: went down again %u %s in 10 minutes, returns if the votes stay for %s",
+        view->n_flaps, view->n_flaps == 1 ? "time" : "times",
+        units_format_duration_ms((view->damped_ns + NS_PER_MS - 1) / NS_PER_MS, left, sizeof left));
+    append(view->sentence, sizeof view->sentence, text);
+}
+
 static void say_held(struct backend_view *view)
 {
     char text[96];
@@ -62,9 +82,15 @@ static void say_held(struct backend_view *view)
     if ((view->held_causes & HELD_CHECK_CHANGED) != 0) {
         append(view->sentence, sizeof view->sentence, "; held: check changed, no new verdict yet");
     }
-    if ((view->marks & MARK_PENDING) != 0) {
+    if (view->is_returning) {
+        say_returning(view);
+    } else if ((view->marks & MARK_PENDING) != 0) {
         append(view->sentence, sizeof view->sentence,
                "; pending: the votes take it out when the group's velocity limit lets it");
+    }
+    if ((view->held_causes & HELD_BY_SHADOW) != 0) {
+        append(view->sentence, sizeof view->sentence,
+               "; held: the changed check is in its shadow, so its votes take nothing out");
     }
     if ((view->held_causes & HELD_BY_HOLD) != 0) {
         append(view->sentence, sizeof view->sentence,
@@ -199,7 +225,22 @@ static void find_next(const struct backend_view *view, const struct tally *tally
                  health_state_word((enum health_state)to));
         return;
     }
-    if (to == HEALTH_UNHEALTHY && (view->marks & MARK_PENDING) != 0) {
+    if (to == HEALTH_HEALTHY && view->is_returning) {
+        next->is_possible = true;
+        snprintf(next->sentence, sizeof next->sentence, "%s",
+                 view->is_damped
+                     ? "goes healthy when its hold time is over: the votes say so already"
+                     : "goes healthy when its turn comes: the votes say so already");
+        return;
+    }
+    if (to == HEALTH_UNHEALTHY && (view->held_causes & HELD_BY_SHADOW) != 0) {
+        next->is_possible = true;
+        snprintf(next->sentence, sizeof next->sentence,
+                 "goes unhealthy when the shadow of the changed check ends: the votes say so "
+                 "already");
+        return;
+    }
+    if (to == HEALTH_UNHEALTHY && (view->marks & MARK_PENDING) != 0 && !view->is_returning) {
         next->is_possible = true;
         snprintf(next->sentence, sizeof next->sentence,
                  "goes unhealthy when its turn comes: the votes say so already");

@@ -7,6 +7,7 @@
 #include "agent/core/engine_view.h"
 #include "agent/core/events.h"
 #include "agent/core/guard.h"
+#include "agent/core/guard_flap.h"
 #include "agent/core/health.h"
 #include "agent/core/history.h"
 #include "agent/core/id_set.h"
@@ -62,11 +63,19 @@ struct engine_backend {
     bool is_gray;
     bool is_unreachable;
     bool is_pending;      /* the votes say down, and it is not its turn yet */
-    bool is_admitted;     /* it is */
+    bool is_returning;    /* the votes say up, and a guard lets it wait */
+    bool is_damped;       /* with it: that is flap damping, not the limit on returns */
+    bool is_admitted;     /* its turn has come */
     bool was_judged;      /* taken from last-known-good */
     uint8_t reason;       /* of the deciding votes at the last change */
     uint16_t http_status; /* with it */
     int64_t since_ns;     /* may lie before this machine's start */
+    uint64_t return_ns;   /* since when the votes say up, without a break; 0 = they do not */
+    uint64_t break_ns;    /* they turned then: it is a break if they say down one V later; 0 */
+    bool is_bad;          /* the votes say down of one that was healthy when it went bad */
+    uint64_t bad_ns;      /* when that was; 0 = it was not, or is well again */
+    uint64_t turned_ns;   /* when is_bad changed, or it returned */
+    struct flap_memory flaps;
     uint64_t initial_ns;  /* when `initial` began */
     uint64_t joined_ns;   /* when it began to be probed in its scope */
     uint64_t kept_age_ms; /* of the last-known-good verdict, at `kept_ns` */
@@ -84,6 +93,7 @@ struct engine_backend {
 struct scope_guard {
     bool is_on;        /* of hold, hold_sources say it */
     uint64_t since_ns; /* when it began */
+    uint64_t due_ns;   /* when it is to be looked at again; 0 = it need not be */
 };
 
 struct engine_scope {
@@ -115,7 +125,10 @@ struct engine_scope {
     struct scope_guard guards[GUARD_KINDS]; /* by enum guard_kind */
     struct guard_policy guard;
     uint32_t n_members; /* enabled and not being removed */
-    struct velocity velocity;
+    uint32_t cycle_ms;  /* T + I */
+    struct velocity velocity, returns;
+    uint64_t well_ns;       /* when it last ceased to be in fail-open or closed; 0 = it never was */
+    bool shadow_is_stopped; /* its time is over, and it would take out too many */
 };
 
 /* What was given out for a row, whatever it belongs to. */
@@ -174,7 +187,7 @@ struct engine {
     struct id_set freed_rows;     /* to be told as removed */
     struct id_set waiting_drains; /* rows that wait for a place in drains */
     struct timers opinion_timers; /* by slot: own opinion turns `none` */
-    struct timers guard_timers;   /* by scope: pending ejections are looked at */
+    struct timers guard_timers;   /* by scope: the earliest due_ns of its guards */
     struct timers row_timers;     /* by row: window of `initial`; of a scope: end of warming */
     struct drains drains;
 
@@ -300,6 +313,10 @@ void engine_note_target(struct engine *engine, uint32_t slot, const struct engin
 /* Judge again if something changed; what follows from a new mask. */
 void engine_run_doubt(struct engine *engine, struct engine_actions *actions);
 
+/* engine_view_guards.c: those at work into the group's view */
+void engine_view_guards(const struct engine *engine, const struct engine_scope *scope,
+                        uint64_t now_ns, struct group_view *group);
+
 /* engine_view.c */
 /* Observers heard within 3 V, this node included. */
 uint8_t engine_n_fresh(const struct engine *engine, uint64_t now_ns);
@@ -310,9 +327,53 @@ void engine_guard_answer(struct engine *engine, uint32_t row, struct verdict_ans
 /* What the catalog says of a group's guards, and how many members they are of. */
 void engine_follow_guard_policy(struct engine *engine, uint32_t scope,
                                 const struct catalog_group *group);
-/* The time of the scope's pending ejections has come. */
-void engine_admit_pending(struct engine *engine, uint32_t scope);
-/* The hold switch: this node's own, and what the catalog says, of the cluster and of a group. */
+/* What the guards knew of a row before this start. */
+void engine_adopt_guards(struct engine *engine, uint32_t row, const struct kept_verdict *kept);
+/* The time of a scope's guards has come. */
+void engine_run_guards(struct engine *engine, uint32_t scope);
+/* A guard of the scope is to be looked at by then; an earlier time stands. */
+void engine_guard_due(struct engine *engine, uint32_t scope, enum guard_kind guard, uint64_t at_ns);
+/* It went to work, or ended it: event and counter, if it was otherwise before. */
+void engine_set_guard(struct engine *engine, struct engine_scope *scope, enum guard_kind guard,
+                      bool is_on);
+/* The verdict stays as it was. cause: enum held_cause, or 0. */
+void engine_freeze(struct engine *engine, const struct engine_backend *backend, uint8_t cause,
+                   struct verdict_answer *answer);
+/* Every backend of the scope is judged again. */
+void engine_mark_scope(struct engine *engine, const struct engine_scope *scope);
+
+/* engine_guard_return.c: flap damping and the limit on returns */
+/* Returns are looked at by one of the two. */
+bool engine_has_returns(const struct engine_scope *scope);
+/* Let a return wait for its turn. */
+void engine_wait_return(struct engine *engine, uint32_t row, struct verdict_answer *answer);
+/* It waits no longer: it returned, or the votes turned. */
+void engine_break_return(struct engine *engine, uint32_t row);
+/* The time of the scope's waiting returns has come. */
+void engine_admit_returns(struct engine *engine, uint32_t scope);
+/* A group in fail-open or closed lets nobody wait. Returns true if somebody did. */
+bool engine_release_returns(struct engine *engine, uint32_t scope, struct engine_actions *actions);
+
+/* engine_guard_alarm.c: many that go bad at once */
+/* Remember since when a row is bad by the votes, whatever the guards make of it. */
+void engine_note_bad(struct engine *engine, uint32_t row, const struct verdict_answer *answer);
+/* It went bad or well, or has returned. */
+void engine_note_turn(struct engine *engine, uint32_t row);
+void engine_look_alarm(struct engine *engine, uint32_t scope);
+
+/* engine_guard_shadow.c: the first cycles of a changed check */
+/* The check of the scope changed at that time. */
+void engine_begin_shadow(struct engine *engine, uint32_t scope, uint64_t since_ns);
+bool engine_in_shadow(const struct engine_scope *scope);
+/* The shadow's time is over: end it, or stop it there. */
+void engine_look_shadow(struct engine *engine, uint32_t scope);
+/* How many a shadow may take out when it ends. */
+uint32_t engine_shadow_limit(const struct engine_scope *scope);
+/* Healthy backends that the votes take out, in the scope. */
+uint32_t engine_n_bad(const struct engine *engine, const struct engine_scope *scope);
+
+/* engine_hold.c: the hold switch */
+/* This node's own, and what the catalog says, of the cluster and of a group. */
 void engine_override_hold(struct engine *engine, const struct hold_override *override);
 void engine_follow_cluster_hold(struct engine *engine);
 void engine_follow_group_hold(struct engine *engine, struct engine_scope *scope,

@@ -159,6 +159,18 @@ static void view_config(const struct engine *engine, const struct catalog_group 
     view->revision = catalog_revision(engine->catalog);
 }
 
+static void view_damping(const struct engine *engine, const struct engine_backend *backend,
+                         uint64_t now_ns, struct backend_view *view)
+{
+    uint32_t hold_ms = engine->scopes[backend->scope].guard.flap_hold_ms;
+    uint64_t at_ns = flap_return_ns(&backend->flaps, hold_ms, backend->return_ns, now_ns);
+
+    view->n_flaps = backend->flaps.n_flaps;
+    view->is_returning = backend->is_returning;
+    view->is_damped = backend->is_returning && backend->is_damped;
+    view->damped_ns = view->is_damped ? age_of(at_ns, now_ns) : 0;
+}
+
 static void view_verdict(const struct engine *engine, const struct engine_backend *backend,
                          uint64_t now_ns, struct backend_view *view)
 {
@@ -167,6 +179,7 @@ static void view_verdict(const struct engine *engine, const struct engine_backen
     view->held_causes = backend->held_causes;
     view->since_ns = age_since(now_ns, backend->since_ns);
     view->is_unreachable = backend->is_unreachable;
+    view_damping(engine, backend, now_ns, view);
     view->reason = backend->reason;
     view->http_status = backend->http_status;
     if ((backend->held_causes & HELD_LAST_KNOWN_GOOD) != 0) {
@@ -297,85 +310,6 @@ static const struct engine_scope *scope_of(const struct engine *engine,
     return &engine->scopes[engine->rows[group->row.row].scope];
 }
 
-static bool counts_for(const struct engine_backend *backend, enum guard_kind guard)
-{
-    switch (guard) {
-    case GUARD_HOLD:
-        return (backend->held_causes & HELD_BY_HOLD) != 0;
-    case GUARD_VELOCITY:
-        return backend->is_pending;
-    case GUARD_NONE:
-        break;
-    }
-    return false;
-}
-
-static void say_hold(const struct engine *engine, const struct engine_scope *scope,
-                     struct guard_view *view)
-{
-    struct hold_view holds[4];
-    size_t n = engine_view_holds(engine, "", holds);
-
-    n += engine_view_holds(engine, scope->name, holds + n);
-    assert(n > 0);
-    snprintf(view->sentence, sizeof view->sentence,
-             "hold is on (%s%s%.128s%s): %u %s in service against the votes",
-             hold_source_word(holds[0].source), holds[0].by.actor[0] != '\0' ? ", by " : "",
-             holds[0].by.actor, n > 1 ? ", and more" : "", view->n_backends,
-             view->n_backends == 1 ? "backend stays" : "backends stay");
-}
-
-static void say_guard(const struct engine *engine, const struct engine_scope *scope,
-                      struct guard_view *view)
-{
-    char window[32];
-
-    switch ((enum guard_kind)view->guard) {
-    case GUARD_HOLD:
-        say_hold(engine, scope, view);
-        break;
-    case GUARD_VELOCITY:
-        snprintf(view->sentence, sizeof view->sentence,
-                 "velocity limit (%u in %s): %u pending, in service against the votes",
-                 guard_velocity_limit(scope->n_members, scope->guard.velocity_percent),
-                 units_format_duration_ms(scope->guard.velocity_window_ms, window, sizeof window),
-                 view->n_backends);
-        break;
-    case GUARD_NONE:
-        break;
-    }
-}
-
-/* Since when, or 0 when it is not at work. */
-static uint64_t guard_since_ns(const struct engine *engine, const struct engine_scope *scope,
-                               enum guard_kind guard)
-{
-    if (guard == GUARD_HOLD) {
-        return engine_hold_since_ns(engine, scope);
-    }
-    return scope->guards[guard].is_on ? scope->guards[guard].since_ns : 0;
-}
-
-static void view_guards(const struct engine *engine, const struct engine_scope *scope,
-                        uint64_t now_ns, struct group_view *group)
-{
-    for (unsigned guard = GUARD_NONE + 1; guard < GUARD_KINDS; guard++) {
-        uint64_t since_ns = guard_since_ns(engine, scope, (enum guard_kind)guard);
-
-        if (since_ns == 0) {
-            continue;
-        }
-        struct guard_view *view = &group->guards[group->n_guards++];
-        view->guard = (uint8_t)guard;
-        view->since_ns = age_of(now_ns, since_ns);
-        for (uint32_t row = scope->first_row; row != NO_ROW;
-             row = engine->backends[row].next_in_scope) {
-            view->n_backends += counts_for(&engine->backends[row], (enum guard_kind)guard);
-        }
-        say_guard(engine, scope, view);
-    }
-}
-
 static size_t add_hold(struct hold_view holds[], size_t n, unsigned sources,
                        enum hold_source source, const struct hold_origin *by)
 {
@@ -447,7 +381,7 @@ int engine_view_group(const struct engine *engine, const char *name, uint64_t no
         ret_view->n_held += backend->held_causes != 0;
         ret_view->n_removing += backend->life == LIFE_REMOVING;
     }
-    view_guards(engine, scope, now_ns, ret_view);
+    engine_view_guards(engine, scope, now_ns, ret_view);
     return 0;
 }
 

@@ -81,6 +81,10 @@ struct backend_view {
     uint64_t since_ns;    /* how long the state has held, across restarts */
     uint64_t kept_age_ns; /* with HELD_LAST_KNOWN_GOOD: since that verdict was kept */
     bool is_unreachable;  /* from here */
+    bool is_returning;    /* with MARK_PENDING: the votes say up, and a guard lets it wait */
+    bool is_damped;       /* that is flap damping: for how long, while the votes stay */
+    uint64_t damped_ns;   /* with it */
+    uint8_t n_flaps;      /* with MARK_FLAPPING: how often it went down again within 10 min */
     uint8_t reason;       /* enum probe_reason: the most frequent among the deciding votes */
     uint16_t http_status; /* with it */
     uint8_t n_reasons;    /* different reasons of the deciding votes */
@@ -130,6 +134,11 @@ struct guard_view {
     uint32_t n_backends; /* that it keeps from what the votes say */
     char sentence[256];  /* one for people */
 };
+
+/* Groups on which a guard is at work; of the shadow only those that are stopped. name: the first
+ * group's, empty when there is none. */
+uint32_t engine_n_guarded(const struct engine *engine, unsigned guard,
+                          char name[LIMIT_NAME_BYTES + 1]);
 
 struct group_view {
     char name[LIMIT_NAME_BYTES + 1];
@@ -209,8 +218,18 @@ struct peer_view {
     X(doubt_failures_dropped, "runs of failures dropped as they were seen while in doubt")    \
     X(holds_entered, "holds that were switched on, of everything or of one group")            \
     X(holds_left, "holds that were switched off")                                             \
+    X(changes_guarded, "answers of a rule that a guard did not follow, each time judged")     \
     X(velocity_entered, "times a group had more ejections pending than its limit")            \
     X(velocity_left, "times the last of them was through or taken back")                      \
+    X(damping_entered, "times flap damping began to keep backends of a group from returning") \
+    X(damping_left, "times the last of them returned or went bad again")                      \
+    X(returns_entered, "times a group had more returns waiting than its limit")               \
+    X(returns_left, "times the last of them was through or taken back")                       \
+    X(shadows_begun, "times a changed check began in shadow")                                 \
+    X(shadows_stopped, "times a shadow did not end, as it would have taken out too many")     \
+    X(shadows_ended, "times a shadow ended")                                                  \
+    X(alarms_raised, "times over 30 % of a group, and at least 3, went bad at once")          \
+    X(alarms_ended, "times that was over")                                                    \
     X(vectors_sent, "whole vote vectors published")
 
 struct engine_counters {

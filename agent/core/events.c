@@ -4,6 +4,11 @@
 
 #include "common/base/err.h"
 
+const char *guard_change_word(unsigned to)
+{
+    return to == GUARD_EVENT_STOPPED ? "stopped" : to != 0 ? "on" : "off";
+}
+
 int event_ring_init(struct event_ring *ring)
 {
     *ring = (struct event_ring){.events = calloc(LIMIT_EVENTS, sizeof *ring->events),

@@ -24,8 +24,12 @@ enum event_kind {
     EVENT_DRAIN_DONE = 9,        /* all nodes are done with a backend's drain or removal */
     EVENT_SELF_DOUBT = 10,       /* from, to: kinds of probes (bits) that this node doubts;
                                     doubt_score, doubt_causes */
-    EVENT_GUARD_CHANGED = 11 /* guard; to: 1 entered, 0 left; of a group, or of all without one */
+    EVENT_GUARD_CHANGED = 11 /* guard; to: 1 entered, 0 left, or GUARD_EVENT_STOPPED; of a group, or
+                                of all without one */
 };
+/* Of the shadow: its time is over, and it goes on, as it would take out too many. */
+#define GUARD_EVENT_STOPPED 2
+const char *guard_change_word(unsigned to); /* "off", "on", "stopped" */
 
 /* Votes kept with an event, those that decided before those against it; more are counted in n_fail
  * and n_pass only. */

@@ -13,6 +13,32 @@ uint32_t guard_velocity_limit(uint32_t n_members, uint8_t percent)
     return limit > 0 ? limit : 1;
 }
 
+bool guard_is_correlated(uint32_t n_bad, uint32_t n_members)
+{
+    return n_bad >= 3 && UINT64_C(100) * n_bad > UINT64_C(30) * n_members;
+}
+
+/* The two oldest become one, of the later time. */
+static void make_room(struct velocity *velocity)
+{
+    if (velocity->n_batches < VELOCITY_BATCHES) {
+        return;
+    }
+    velocity->batches[1].n += velocity->batches[0].n;
+    memmove(&velocity->batches[0], &velocity->batches[1],
+            (VELOCITY_BATCHES - 1) * sizeof velocity->batches[0]);
+    velocity->n_batches--;
+}
+
+static void insert(struct velocity *velocity, uint8_t at, uint64_t at_ns)
+{
+    memmove(&velocity->batches[at + 1], &velocity->batches[at],
+            (size_t)(velocity->n_batches - at) * sizeof velocity->batches[0]);
+    velocity->batches[at].at_ns = at_ns;
+    velocity->batches[at].n = 1;
+    velocity->n_batches++;
+}
+
 void velocity_note(struct velocity *velocity, uint64_t now_ns)
 {
     uint8_t n = velocity->n_batches;
@@ -22,15 +48,25 @@ void velocity_note(struct velocity *velocity, uint64_t now_ns)
         velocity->batches[n - 1].n++;
         return;
     }
-    if (n == VELOCITY_BATCHES) {
-        velocity->batches[1].n += velocity->batches[0].n;
-        memmove(&velocity->batches[0], &velocity->batches[1],
-                (VELOCITY_BATCHES - 1) * sizeof velocity->batches[0]);
-        n--;
+    make_room(velocity);
+    insert(velocity, velocity->n_batches, now_ns);
+}
+
+void velocity_note_past(struct velocity *velocity, uint64_t at_ns)
+{
+    uint8_t at = 0;
+
+    make_room(velocity);
+    while (at < velocity->n_batches && velocity->batches[at].at_ns < at_ns) {
+        at++;
     }
-    velocity->batches[n].at_ns = now_ns;
-    velocity->batches[n].n = 1;
-    velocity->n_batches = (uint8_t)(n + 1);
+    /* Where the oldest were joined, one older than that is counted with them. */
+    if (at < velocity->n_batches &&
+        (velocity->batches[at].at_ns == at_ns || (at == 0 && velocity->batches[0].n > 1))) {
+        velocity->batches[at].n++;
+        return;
+    }
+    insert(velocity, at, at_ns);
 }
 
 uint32_t velocity_used(struct velocity *velocity, uint64_t now_ns, uint64_t window_ns)
@@ -60,8 +96,8 @@ static int compare(const void *a, const void *b)
     const struct guard_candidate *x = a;
     const struct guard_candidate *y = b;
 
-    if (x->n_fail != y->n_fail && !plant_is("guard-order")) {
-        return x->n_fail > y->n_fail ? -1 : 1;
+    if (x->n_votes != y->n_votes && !plant_is("guard-order")) {
+        return x->n_votes > y->n_votes ? -1 : 1;
     }
     return (x->backend_id > y->backend_id) - (x->backend_id < y->backend_id);
 }

@@ -19,6 +19,11 @@ struct kept_verdict {
     uint8_t reason;                 /* enum probe_reason of the deciding votes */
     uint16_t http_status;
     uint64_t since_ms; /* how long it had held when the file was written */
+    /* What the guards remember; how long ago, then, and one more: 0 = never, or longer ago than any
+     * guard looks. */
+    uint32_t ejected_ms; /* the votes took it out of service */
+    uint8_t n_flaps;     /* guard_flap.h */
+    uint32_t shadow_ms;  /* its check was changed and is in its shadow */
 };
 
 /* One deadline of a drain, a removal or a verdict (enum deadline_cause). */

@@ -16,7 +16,8 @@ enum held_cause {
     HELD_NO_OWN_VOTE = 1 << 1,     /* rule local: own vote missing or suspect */
     HELD_CHECK_CHANGED = 1 << 2,   /* the verdict is of the check before */
     HELD_LAST_KNOWN_GOOD = 1 << 3, /* the verdict is of the time before this start */
-    HELD_BY_HOLD = 1 << 4          /* the votes say down, and the hold switch is on */
+    HELD_BY_HOLD = 1 << 4,         /* the votes say down, and the hold switch is on */
+    HELD_BY_SHADOW = 1 << 5        /* the votes of a changed check say down, in its shadow */
 };
 
 /* Which observers are in one zone: bits of their index (observers.h). */

@@ -24,7 +24,7 @@ static const char *state_word(const struct event *event, uint8_t value)
     case EVENT_SELF_DOUBT:
         return value == 0 ? "trusted" : "suspect";
     case EVENT_GUARD_CHANGED:
-        return value == 0 ? "off" : "on";
+        return guard_change_word(value);
     case EVENT_NONE:
     case EVENT_OBSERVERS_CHANGED:
     case EVENT_CATALOG_ADOPTED:
@@ -113,6 +113,12 @@ static char *guard_sentence(const struct view *view, const struct event *event, 
         return wire_format(view->arena, "hold of %s is %s (%s%s%s)", of,
                            state_word(event, event->to), hold_source_word(event->hold_source),
                            event->actor[0] != '\0' ? ", by " : "", event->actor);
+    }
+    if (event->guard == GUARD_CORRELATED) {
+        return wire_format(view->arena,
+                           event->to != 0 ? "ALARM: many backends of %s went bad at once"
+                                          : "alarm over: many backends of %s had gone bad at once",
+                           of);
     }
     return wire_format(view->arena, "guard %s of %s is %s", guard_word(event->guard), of,
                        state_word(event, event->to));

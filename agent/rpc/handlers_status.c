@@ -126,6 +126,28 @@ static void add_doubt(const struct view *view, Jury__V1__GetStatusResponse *resp
     }
 }
 
+static void add_guard(const struct view *view, unsigned guard, const char *text,
+                      Jury__V1__GetStatusResponse *response)
+{
+    char name[LIMIT_NAME_BYTES + 1];
+    uint32_t n = view->engine == NULL ? 0 : engine_n_guarded(view->engine, guard, name);
+
+    if (n > 1) {
+        add_problem(view, response,
+                    wire_format(view->arena, "group %s and %u more: %s", name, n - 1, text));
+    } else if (n == 1) {
+        add_problem(view, response, wire_format(view->arena, "group %s: %s", name, text));
+    }
+}
+
+static void add_guards(const struct view *view, Jury__V1__GetStatusResponse *response)
+{
+    add_guard(view, GUARD_CORRELATED, "ALARM: many backends went bad at once; look for one cause",
+              response);
+    add_guard(view, GUARD_SHADOW,
+              "the shadow of its changed check is stopped: it would take out too many", response);
+}
+
 static void fill_counts(const struct view *view, Jury__V1__GetStatusResponse *response)
 {
     struct engine_status status = {0};
@@ -208,6 +230,7 @@ int handle_get_status(const struct view *view, const ProtobufCMessage *request,
     add_member_problems(view, response);
     add_other_problems(view, &node, response);
     add_doubt(view, response);
+    add_guards(view, response);
     response->health = health_of(&store, response->n_problems);
     *ret_response = &response->base;
     return 0;

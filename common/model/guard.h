@@ -36,18 +36,49 @@ struct hold_origin {
 #define GUARD_WINDOW_MS_MIN 1000
 #define GUARD_WINDOW_MS_MAX 3600000
 
-/* R-EJ-1: at most `velocity_percent` of a group's members, and at least one, leave in any window;
- * what is more is pending. */
+#define GUARD_FLAP_HOLD_MS_MIN 1000
+#define GUARD_FLAP_HOLD_MS_MAX 300000 /* R-FLAP-1: the hold time doubles up to 5 min */
+#define GUARD_SHADOW_CYCLES_MAX 1000
+
+/* What an operator may declare for a group. Each is off by itself. No padding: groups are compared
+ * as they are. */
 struct guard_policy {
-    uint8_t velocity_percent;    /* 0..100; 0 = no limit */
+    /* R-EJ-1: at most `velocity_percent` of a group's members, and at least one, leave in any
+     * window; what is more is pending. */
     uint32_t velocity_window_ms; /* GUARD_WINDOW_MS_MIN..MAX */
     uint16_t exempt_below;       /* 0..1000: groups of fewer members have no limit */
+    uint8_t velocity_percent;    /* 0..100; 0 = no limit */
+    /* R-EJ-6: at most `return_percent` of a group's members, and at least one, return in any
+     * window. */
+    uint8_t return_percent;    /* 0..100; 0 = no limit */
+    uint32_t return_window_ms; /* GUARD_WINDOW_MS_MIN..MAX */
+    /* R-FLAP-1: how long the votes must have said healthy before one that went down again within 10
+     * min returns; doubles with each further time. 0 = no damping; else
+     * GUARD_FLAP_HOLD_MS_MIN..MAX */
+    uint32_t flap_hold_ms;
+    /* R-CFG-4: for so many cycles (T + I) a changed check takes nothing out; 0 = no shadow. */
+    uint16_t shadow_cycles; /* 0..GUARD_SHADOW_CYCLES_MAX */
+    bool shadow_stop;       /* the shadow does not end while it would take out too many */
+    bool correlated_alarm;  /* R-EJ-5, alarm only */
 };
 
+/* What one word says of all of it but the alarm, which is on with both. */
+enum guard_preset {
+    GUARD_PRESET_NONE = 0,
+    GUARD_PRESET_OFF = 1,
+    GUARD_PRESET_STANDARD = 2 /* R-EJ-1 with groups under 10 exempt, R-FLAP-1, R-EJ-6 */
+};
+/* preset: not NONE. */
+struct guard_policy guard_policy_of(enum guard_preset preset);
+
 /* X(name, number, word) of each guard; the numbers are in events and the API. */
-#define GUARDS(X)            \
-    X(GUARD_HOLD, 1, "hold") \
-    X(GUARD_VELOCITY, 2, "velocity")
+#define GUARDS(X)                    \
+    X(GUARD_HOLD, 1, "hold")         \
+    X(GUARD_VELOCITY, 2, "velocity") \
+    X(GUARD_DAMPING, 3, "damping")   \
+    X(GUARD_RETURN, 4, "return")     \
+    X(GUARD_SHADOW, 5, "shadow")     \
+    X(GUARD_CORRELATED, 6, "correlated")
 
 enum guard_kind {
     GUARD_NONE = 0,
@@ -55,7 +86,7 @@ enum guard_kind {
     GUARDS(GUARD_ENUM)
 #undef GUARD_ENUM
 };
-#define GUARD_KINDS 3 /* one more than the highest number */
+#define GUARD_KINDS 7 /* one more than the highest number */
 const char *guard_word(unsigned kind);
 
 #endif

@@ -178,7 +178,7 @@ void profile_group_defaults(enum profile profile, enum protocol protocol,
                  .up = {.kind = (uint8_t)row->rule},
                  .below_quorum = BELOW_QUORUM_HOLD},
         .drain = {.is_on = false, .timeout_ms = 300000},
-        .guard = {.velocity_percent = 0, .velocity_window_ms = 30000, .exempt_below = 10},
+        .guard = guard_policy_of(GUARD_PRESET_OFF),
         .idle_timeout_ms = row->idle_timeout_ms,
     };
     profile_check_defaults(profile, protocol, CHECK_TYPE_NONE, &ret_group->check);

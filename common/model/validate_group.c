@@ -292,6 +292,9 @@ static int check_guard(const struct object *object, const struct guard_policy *g
     static const struct range window = {GUARD_WINDOW_MS_MIN, GUARD_WINDOW_MS_MAX, "1s..3600s",
                                         "ms"};
     static const struct range members = {0, LIMIT_BACKENDS_PER_GROUP, "0..1000", ""};
+    static const struct range hold = {GUARD_FLAP_HOLD_MS_MIN, GUARD_FLAP_HOLD_MS_MAX,
+                                      "0s or 1s..300s", "ms"};
+    static const struct range cycles = {0, GUARD_SHADOW_CYCLES_MAX, "0..1000", ""};
     int rc =
         validate_range(object, "guard.velocityPercent", guard->velocity_percent, &percent, err);
 
@@ -299,8 +302,21 @@ static int check_guard(const struct object *object, const struct guard_policy *g
         rc =
             validate_range(object, "guard.velocityWindow", guard->velocity_window_ms, &window, err);
     }
-    return rc == 0 ? validate_range(object, "guard.exemptBelow", guard->exempt_below, &members, err)
-                   : rc;
+    if (rc == 0) {
+        rc = validate_range(object, "guard.exemptBelow", guard->exempt_below, &members, err);
+    }
+    if (rc == 0 && guard->flap_hold_ms != 0) {
+        rc = validate_range(object, "guard.flapHold", guard->flap_hold_ms, &hold, err);
+    }
+    if (rc == 0) {
+        rc = validate_range(object, "guard.returnPercent", guard->return_percent, &percent, err);
+    }
+    if (rc == 0) {
+        rc = validate_range(object, "guard.returnWindow", guard->return_window_ms, &window, err);
+    }
+    return rc == 0
+               ? validate_range(object, "guard.shadowCycles", guard->shadow_cycles, &cycles, err)
+               : rc;
 }
 
 static int check_forwarding(const struct object *object, const struct server_group *group,

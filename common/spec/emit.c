@@ -103,7 +103,8 @@ static void emit_value(struct emission *emission, const struct spec_field *field
     char text[VALUE_TEXT_BYTES];
     bool is_typed = field->type == SPEC_TYPE_BOOL || field->type == SPEC_TYPE_UINT;
     /* An IPv4 endpoint has too many dots for a number, a time has its unit. */
-    bool is_safe = field->type == SPEC_TYPE_DURATION;
+    bool is_word = field->zero_word != NULL && value_is_zero(field, from);
+    bool is_safe = field->type == SPEC_TYPE_DURATION && !is_word;
 
     value_format(field, from, text, sizeof text);
     if (field->type == SPEC_TYPE_ENDPOINT || field->type == SPEC_TYPE_CIDR) {

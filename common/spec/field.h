@@ -56,10 +56,13 @@ struct spec_field {
     uint32_t bytes;
     uint64_t min;
     uint64_t max;
-    const struct name_table *names;  /* SPEC_TYPE_WORD */
+    const struct name_table *names;  /* SPEC_TYPE_WORD; see fill */
     const struct spec_table *fields; /* SPEC_TYPE_OBJECT */
-    const struct spec_list *list;    /* SPEC_TYPE_LIST */
-    const char *zero_word;           /* the word that stands for zero ("any", "never"), or NULL */
+    /* SPEC_TYPE_OBJECT with names: one of them may stand in place of the mapping, and fills the
+     * struct. */
+    void (*fill)(unsigned word, void *ret);
+    const struct spec_list *list; /* SPEC_TYPE_LIST */
+    const char *zero_word;        /* the word that stands for zero ("any", "never"), or NULL */
     const char *when_text;
     const char *example; /* of a value; NULL: the default is a good one */
     const char *later;   /* values that are refused as not available yet, for people; or NULL */

@@ -190,6 +190,7 @@ static const struct spec_table drain_table = {"drain", drain_fields, COUNT(drain
 static const struct spec_field guard_fields[] = {
     {.name = "velocityPercent",
      .type = SPEC_TYPE_UINT,
+     .flags = SPEC_BY_PROFILE,
      AT(guard_policy, velocity_percent),
      .max = 100,
      .help =
@@ -199,18 +200,73 @@ static const struct spec_field guard_fields[] = {
          "the same. 0 = no limit."},
     {.name = "velocityWindow",
      .type = SPEC_TYPE_DURATION,
+     .flags = SPEC_BY_PROFILE,
      AT(guard_policy, velocity_window_ms),
      .min = GUARD_WINDOW_MS_MIN,
      .max = GUARD_WINDOW_MS_MAX,
      .help = "The time that velocityPercent is for; it slides."},
     {.name = "exemptBelow",
      .type = SPEC_TYPE_UINT,
+     .flags = SPEC_BY_PROFILE,
      AT(guard_policy, exempt_below),
      .max = LIMIT_BACKENDS_PER_GROUP,
      .help = "Groups of fewer enabled backends have no such limit."},
+    {.name = "flapHold",
+     .type = SPEC_TYPE_DURATION,
+     .flags = SPEC_BY_PROFILE,
+     AT(guard_policy, flap_hold_ms),
+     .min = GUARD_FLAP_HOLD_MS_MIN,
+     .max = GUARD_FLAP_HOLD_MS_MAX,
+     .zero_word = "off",
+     .help = "A backend that went down again within 10 minutes returns when the votes have said "
+             "healthy for this long without a break; each further time within 10 minutes doubles "
+             "it, up to 5 minutes. Going down is not delayed by it, but waits for one vote "
+             "interval."},
+    {.name = "returnPercent",
+     .type = SPEC_TYPE_UINT,
+     .flags = SPEC_BY_PROFILE,
+     AT(guard_policy, return_percent),
+     .max = 100,
+     .help = "At most this share of the group, rounded down, and at least one backend, may return "
+             "by the votes in any returnWindow. A group in fail-open or closed waits for nothing. "
+             "0 = no limit."},
+    {.name = "returnWindow",
+     .type = SPEC_TYPE_DURATION,
+     .flags = SPEC_BY_PROFILE,
+     AT(guard_policy, return_window_ms),
+     .min = GUARD_WINDOW_MS_MIN,
+     .max = GUARD_WINDOW_MS_MAX,
+     .help = "The time that returnPercent is for; it slides."},
+    {.name = "shadowCycles",
+     .type = SPEC_TYPE_UINT,
+     .flags = SPEC_BY_PROFILE,
+     AT(guard_policy, shadow_cycles),
+     .max = GUARD_SHADOW_CYCLES_MAX,
+     .help = "After a change of the check its votes are shown for so many cycles (timeout + "
+             "interval) and take nothing out. 0 = they may at once."},
+    {.name = "shadowStop",
+     .type = SPEC_TYPE_BOOL,
+     .flags = SPEC_BY_PROFILE,
+     AT(guard_policy, shadow_stop),
+     .help = "The shadow does not end while the changed check would take out more than "
+             "velocityPercent of the group (10 % when that is 0; at least one backend): it stops "
+             "there until fewer would go out, the check is changed again, or shadowCycles or "
+             "shadowStop are switched off."},
+    {.name = "correlatedAlarm",
+     .type = SPEC_TYPE_BOOL,
+     .flags = SPEC_BY_PROFILE,
+     AT(guard_policy, correlated_alarm),
+     .help = "An alarm, and nothing else, when at least 3 backends and over 30 % of the group go "
+             "bad within one failure window."},
 };
-static const struct spec_table guard_table = {"guard", guard_fields, COUNT(guard_fields),
-                                              "Limits on how fast backends are taken out."};
+static const struct spec_table guard_table = {
+    "guard", guard_fields, COUNT(guard_fields),
+    "Limits on how fast backends are taken out and return."};
+
+static void fill_guard(unsigned preset, void *ret)
+{
+    *(struct guard_policy *)ret = guard_policy_of((enum guard_preset)preset);
+}
 
 static const struct spec_field backend_fields[] = {
     {.name = "at",
@@ -351,7 +407,11 @@ static const struct spec_field group_fields[] = {
      .type = SPEC_TYPE_OBJECT,
      AT(server_group, guard),
      .fields = &guard_table,
-     .help = "Limits on how fast backends are taken out."},
+     .names = &names_guard_preset,
+     .fill = fill_guard,
+     .help = "Limits on how fast backends are taken out and return: each by hand, or one word. "
+             "standard is velocityPercent 10, flapHold 30s, returnPercent 25; off is none of "
+             "them. See: nodectl explain guards."},
     {.name = "hold",
      .type = SPEC_TYPE_WORD,
      .flags = SPEC_OMIT_ZERO | SPEC_ZERO_KEEPS,

@@ -275,11 +275,30 @@ static int read_list(struct reading *reading, const struct spec_field *field,
     return first;
 }
 
+/* `guard: standard` */
+static int read_word_of_object(struct reading *reading, const struct spec_field *field,
+                               const struct doc_node *node, const char *path, void *to)
+{
+    char list[128];
+    unsigned word = names_value(field->names, node->text);
+
+    if (word == 0) {
+        return read_refuse(reading, node->at, ERR_INVALID,
+                           "%s must be %s, or a mapping, got \"%.60s\"", path,
+                           names_list(field->names, list, sizeof list), node->text);
+    }
+    field->fill(word, to);
+    return 0;
+}
+
 static int read_object(struct reading *reading, const struct spec_field *field,
                        const struct doc_node *node, const char *path, void *to)
 {
     char prefix[READ_PATH_BYTES];
 
+    if (field->fill != NULL && node->kind == DOC_SCALAR && !doc_is_null(node)) {
+        return read_word_of_object(reading, field, node, path, to);
+    }
     if (node->kind != DOC_MAP) {
         return refuse_kind(reading, node, path, "a mapping");
     }

@@ -183,6 +183,16 @@ static Jury__V1__GuardPolicy *guard_new(struct wire_arena *arena, const struct g
         message->velocity_window = wire_duration_new(arena, guard->velocity_window_ms * NS_PER_MS);
         message->exempt_choice_case = JURY__V1__GUARD_POLICY__EXEMPT_CHOICE_EXEMPT_BELOW;
         message->exempt_below = guard->exempt_below;
+        message->flap_hold = wire_duration_new(arena, guard->flap_hold_ms * NS_PER_MS);
+        message->return_choice_case = JURY__V1__GUARD_POLICY__RETURN_CHOICE_RETURN_PERCENT;
+        message->return_percent = guard->return_percent;
+        message->return_window = wire_duration_new(arena, guard->return_window_ms * NS_PER_MS);
+        message->shadow_choice_case = JURY__V1__GUARD_POLICY__SHADOW_CHOICE_SHADOW_CYCLES;
+        message->shadow_cycles = guard->shadow_cycles;
+        message->shadow_stop_choice_case = JURY__V1__GUARD_POLICY__SHADOW_STOP_CHOICE_SHADOW_STOP;
+        message->shadow_stop = guard->shadow_stop;
+        message->alarm_choice_case = JURY__V1__GUARD_POLICY__ALARM_CHOICE_CORRELATED_ALARM;
+        message->correlated_alarm = guard->correlated_alarm;
     }
     return message;
 }

@@ -383,8 +383,8 @@ static int read_drain(const Jury__V1__Drain *message, struct drain_policy *drain
     return read_duration("drain.timeout", message->timeout, &drain->timeout_ms, err);
 }
 
-static int read_guard(const Jury__V1__GuardPolicy *message, struct guard_policy *guard,
-                      struct errmsg *err)
+static int read_velocity(const Jury__V1__GuardPolicy *message, struct guard_policy *guard,
+                         struct errmsg *err)
 {
     int rc = 0;
 
@@ -394,15 +394,58 @@ static int read_guard(const Jury__V1__GuardPolicy *message, struct guard_policy 
     }
     if (rc == 0 &&
         message->exempt_choice_case == JURY__V1__GUARD_POLICY__EXEMPT_CHOICE_EXEMPT_BELOW) {
-        if (message->exempt_below > LIMIT_BACKENDS_PER_GROUP) {
-            return errmsg_set(err, ERR_INVALID, "guard.exempt_below must be 0..%d, got %u",
-                              LIMIT_BACKENDS_PER_GROUP, message->exempt_below);
-        }
-        guard->exempt_below = (uint16_t)message->exempt_below;
+        rc = read_u16("guard.exempt_below", message->exempt_below, LIMIT_BACKENDS_PER_GROUP,
+                      &guard->exempt_below, err);
     }
     return rc == 0 ? read_duration("guard.velocity_window", message->velocity_window,
                                    &guard->velocity_window_ms, err)
                    : rc;
+}
+
+static int read_return(const Jury__V1__GuardPolicy *message, struct guard_policy *guard,
+                       struct errmsg *err)
+{
+    int rc = read_duration("guard.flap_hold", message->flap_hold, &guard->flap_hold_ms, err);
+
+    if (rc == 0 &&
+        message->return_choice_case == JURY__V1__GUARD_POLICY__RETURN_CHOICE_RETURN_PERCENT) {
+        rc = read_u8("guard.return_percent", message->return_percent, 0, 100,
+                     &guard->return_percent, err);
+    }
+    return rc == 0 ? read_duration("guard.return_window", message->return_window,
+                                   &guard->return_window_ms, err)
+                   : rc;
+}
+
+/* The word fills all, and fields that are set stand beside it. */
+static int read_guard(const Jury__V1__GuardPolicy *message, struct guard_policy *guard,
+                      struct errmsg *err)
+{
+    uint8_t preset = GUARD_PRESET_NONE;
+    int rc = read_enum("guard.preset", &names_guard_preset, (int)message->preset, &preset, err);
+
+    if (rc == 0 && preset != GUARD_PRESET_NONE) {
+        *guard = guard_policy_of((enum guard_preset)preset);
+    }
+    if (rc == 0) {
+        rc = read_velocity(message, guard, err);
+    }
+    if (rc == 0) {
+        rc = read_return(message, guard, err);
+    }
+    if (rc == 0 &&
+        message->shadow_choice_case == JURY__V1__GUARD_POLICY__SHADOW_CHOICE_SHADOW_CYCLES) {
+        rc = read_u16("guard.shadow_cycles", message->shadow_cycles, GUARD_SHADOW_CYCLES_MAX,
+                      &guard->shadow_cycles, err);
+    }
+    if (message->shadow_stop_choice_case ==
+        JURY__V1__GUARD_POLICY__SHADOW_STOP_CHOICE_SHADOW_STOP) {
+        guard->shadow_stop = message->shadow_stop;
+    }
+    if (message->alarm_choice_case == JURY__V1__GUARD_POLICY__ALARM_CHOICE_CORRELATED_ALARM) {
+        guard->correlated_alarm = message->correlated_alarm;
+    }
+    return rc;
 }
 
 static int read_parts(const Jury__V1__ServerGroup *message, struct server_group *group,

@@ -36,6 +36,18 @@ int read_u8(const char *field, uint32_t value, uint8_t min, uint8_t max, uint8_t
     return rc;
 }
 
+int read_u16(const char *field, uint32_t value, uint16_t max, uint16_t *ret_value,
+             struct errmsg *err)
+{
+    uint32_t number = 0;
+    int rc = read_number(field, value, 0, max, &number, err);
+
+    if (rc == 0) {
+        *ret_value = (uint16_t)number;
+    }
+    return rc;
+}
+
 int read_port(const char *field, uint32_t value, uint16_t min, uint16_t *ret_port,
               struct errmsg *err)
 {

@@ -22,6 +22,9 @@ int read_number(const char *field, uint32_t value, uint32_t min, uint32_t max, u
                 struct errmsg *err);
 int read_u8(const char *field, uint32_t value, uint8_t min, uint8_t max, uint8_t *ret_value,
             struct errmsg *err);
+/* 0..max */
+int read_u16(const char *field, uint32_t value, uint16_t max, uint16_t *ret_value,
+             struct errmsg *err);
 int read_port(const char *field, uint32_t value, uint16_t min, uint16_t *ret_port,
               struct errmsg *err);
 /* 0 (unspecified) leaves *value, which holds the default; what the table does not have is

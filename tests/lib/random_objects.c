@@ -177,6 +177,12 @@ void random_group(struct prng *prng, uint32_t n_backends_max, struct server_grou
     ret_group->guard.velocity_percent = (uint8_t)prng_below(prng, 101);
     ret_group->guard.velocity_window_ms = between(prng, 1000, 3600000);
     ret_group->guard.exempt_below = (uint16_t)prng_below(prng, 1001);
+    ret_group->guard.flap_hold_ms = prng_below(prng, 2) == 0 ? 0 : between(prng, 1000, 300000);
+    ret_group->guard.return_percent = (uint8_t)prng_below(prng, 101);
+    ret_group->guard.return_window_ms = between(prng, 1000, 3600000);
+    ret_group->guard.shadow_cycles = (uint16_t)prng_below(prng, 1001);
+    ret_group->guard.shadow_stop = prng_below(prng, 2) == 1;
+    ret_group->guard.correlated_alarm = prng_below(prng, 2) == 1;
     ret_group->hold = (uint8_t)between(prng, HOLD_OFF, HOLD_ON);
     ret_group->n_labels = (uint32_t)prng_below(prng, LIMIT_LABELS + 1);
     for (uint32_t i = 0; i < ret_group->n_labels; i++) {

@@ -126,8 +126,12 @@ void world_set_truth(struct world *world, const struct endpoint *at, const struc
 static struct truth next_answer(struct world_backend *backend, uint64_t node_id)
 {
     uint32_t at = backend->script_at[node_id];
+    uint32_t n = (uint32_t)strcspn(backend->script, "*");
 
-    if (at >= strlen(backend->script)) {
+    if (backend->script[n] == '*' && at == n) {
+        at = backend->script_at[node_id] = 0;
+    }
+    if (at >= n) {
         return backend->truth[node_id];
     }
     backend->script_at[node_id]++;

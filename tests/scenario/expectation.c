@@ -24,8 +24,13 @@ static const struct word_value group_states[] = {
     {NULL, 0},
 };
 static const struct word_value marks[] = {
-    {"held", MARK_HELD},       {"gray", MARK_GRAY},       {"suspect", MARK_SUSPECT},
-    {"warming", MARK_WARMING}, {"pending", MARK_PENDING}, {NULL, 0},
+    {"held", MARK_HELD},
+    {"gray", MARK_GRAY},
+    {"suspect", MARK_SUSPECT},
+    {"warming", MARK_WARMING},
+    {"pending", MARK_PENDING},
+    {"flapping", MARK_FLAPPING},
+    {NULL, 0},
 };
 static const struct word_value held_words[] = {
     {"held-few-votes", HELD_FEW_VOTES},
@@ -33,6 +38,7 @@ static const struct word_value held_words[] = {
     {"held-check-changed", HELD_CHECK_CHANGED},
     {"held-last-known-good", HELD_LAST_KNOWN_GOOD},
     {"held-hold", HELD_BY_HOLD},
+    {"held-shadow", HELD_BY_SHADOW},
     {NULL, 0},
 };
 

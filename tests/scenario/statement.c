@@ -391,6 +391,56 @@ static void expect_no_change(struct scenario *scenario)
     }
 }
 
+/* expect at most N verdict changes since MARK of web/b1: on each node */
+static void expect_few_changes(struct scenario *scenario)
+{
+    char text[32];
+    struct named_backend *backend = NULL;
+    uint64_t n_max = script_number(scenario, script_word(scenario, 3), 1000);
+    uint32_t n[WORLD_NODES + 1] = {0};
+
+    snprintf(text, sizeof text, "%s+0s", script_word(scenario, 7));
+    uint64_t since_ns = time_of(scenario, text);
+    script_find(scenario, script_word(scenario, 9), &backend);
+    scenario->n_expectations++;
+    for (uint32_t i = 0; backend != NULL && i < scenario->n_changes; i++) {
+        uint64_t node_id = scenario->changes[i].node_id;
+
+        if (scenario->changes[i].at_ns >= since_ns &&
+            endpoint_compare(&backend->at, &scenario->changes[i].at) == 0 && ++n[node_id] > n_max) {
+            script_fail(scenario, "node %u changed its verdict more often: not as expected",
+                        (unsigned)node_id);
+        }
+    }
+}
+
+/* expect counter NAME N: on each node that is up */
+static void expect_counter(struct scenario *scenario)
+{
+    const char *name = script_word(scenario, 2);
+    uint64_t wanted = script_number(scenario, script_word(scenario, 3), 1000000);
+
+    scenario->n_expectations++;
+    for (uint32_t id = 1; id <= scenario->world.n_nodes; id++) {
+        const struct engine *engine = scenario->world.nodes[id].engine;
+        uint64_t is = UINT64_MAX;
+
+        if (engine == NULL) {
+            continue;
+        }
+#define COUNTER_ROW(field, help)                  \
+    if (strcmp(name, #field) == 0) {              \
+        is = engine_view_counters(engine)->field; \
+    }
+        ENGINE_COUNTERS(COUNTER_ROW)
+#undef COUNTER_ROW
+        if (is != wanted) {
+            script_fail(scenario, "counter %s of node %u is %lld: not as expected", name, id,
+                        (long long)is);
+        }
+    }
+}
+
 /* expect one probe at a time: as many probes of node N since the start as MIN..MAX */
 static void expect_probes(struct scenario *scenario)
 {
@@ -411,6 +461,10 @@ static void run_expect(struct scenario *scenario)
 
     if (script_is(scenario, 1, "no")) {
         expect_no_change(scenario);
+    } else if (script_is(scenario, 1, "at")) {
+        expect_few_changes(scenario);
+    } else if (script_is(scenario, 1, "counter")) {
+        expect_counter(scenario);
     } else if (script_is(scenario, 1, "probes")) {
         expect_probes(scenario);
     } else {

@@ -117,6 +117,36 @@ static uint32_t milliseconds(struct scenario *scenario, const char *value)
     return (uint32_t)(script_time_ns(scenario, value) / WORLD_MS);
 }
 
+/* False: it is no field of the guard. */
+static bool set_guard(struct scenario *scenario, struct guard_policy *guard, const char *key,
+                      const char *value)
+{
+    if (strcmp(key, "guard") == 0) {
+        *guard = guard_policy_of((enum guard_preset)names_value(&names_guard_preset, value));
+    } else if (strcmp(key, "velocity") == 0) {
+        guard->velocity_percent = (uint8_t)script_number(scenario, value, 100);
+    } else if (strcmp(key, "velocity-window") == 0) {
+        guard->velocity_window_ms = milliseconds(scenario, value);
+    } else if (strcmp(key, "exempt-below") == 0) {
+        guard->exempt_below = (uint16_t)script_number(scenario, value, 1000);
+    } else if (strcmp(key, "flap-hold") == 0) {
+        guard->flap_hold_ms = milliseconds(scenario, value);
+    } else if (strcmp(key, "return") == 0) {
+        guard->return_percent = (uint8_t)script_number(scenario, value, 100);
+    } else if (strcmp(key, "return-window") == 0) {
+        guard->return_window_ms = milliseconds(scenario, value);
+    } else if (strcmp(key, "shadow") == 0) {
+        guard->shadow_cycles = (uint16_t)script_number(scenario, value, GUARD_SHADOW_CYCLES_MAX);
+    } else if (strcmp(key, "shadow-stop") == 0) {
+        guard->shadow_stop = strcmp(value, "on") == 0;
+    } else if (strcmp(key, "alarm") == 0) {
+        guard->correlated_alarm = strcmp(value, "on") == 0;
+    } else {
+        return false;
+    }
+    return true;
+}
+
 static void set_field(struct scenario *scenario, struct server_group *spec, const char *key,
                       const char *value)
 {
@@ -136,12 +166,6 @@ static void set_field(struct scenario *scenario, struct server_group *spec, cons
         spec->all_bad = (uint8_t)names_value(&names_all_bad, value);
     } else if (strcmp(key, "fail-open-threshold") == 0) {
         spec->fail_open_percent = (uint8_t)script_number(scenario, value, 100);
-    } else if (strcmp(key, "velocity") == 0) {
-        spec->guard.velocity_percent = (uint8_t)script_number(scenario, value, 100);
-    } else if (strcmp(key, "velocity-window") == 0) {
-        spec->guard.velocity_window_ms = milliseconds(scenario, value);
-    } else if (strcmp(key, "exempt-below") == 0) {
-        spec->guard.exempt_below = (uint16_t)script_number(scenario, value, 1000);
     } else if (strcmp(key, "checks") == 0) {
         spec->check.is_enabled = strcmp(value, "on") == 0;
     } else if (strcmp(key, "check") == 0) {
@@ -158,7 +182,7 @@ static void set_field(struct scenario *scenario, struct server_group *spec, cons
         spec->n_labels = 1;
         snprintf(spec->labels[0].key, sizeof spec->labels[0].key, "note");
         snprintf(spec->labels[0].value, sizeof spec->labels[0].value, "%s", value);
-    } else {
+    } else if (!set_guard(scenario, &spec->guard, key, value)) {
         script_fail(scenario, "group: \"%s\"?", key);
     }
 }

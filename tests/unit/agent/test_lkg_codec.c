@@ -18,7 +18,10 @@ static const struct kept_verdict verdicts[] = {
      .health_state = HEALTH_UNHEALTHY,
      .reason = REASON_HTTP_CODE_NOT_MATCH,
      .http_status = 503,
-     .since_ms = 123456789},
+     .since_ms = 123456789,
+     .ejected_ms = 0x01020304,
+     .n_flaps = 7,
+     .shadow_ms = 0x05060708},
     {.row = LIMIT_ROWS - 1, .birth = UINT64_MAX, .health_state = HEALTH_HEALTHY},
 };
 static const struct kept_deadline deadlines[] = {
@@ -118,6 +121,24 @@ static void longer_records_of_a_newer_minor_are_read_in_part(void **state)
     free(read_deadlines);
 }
 
+static void records_of_minor_0_remember_no_guards(void **state)
+{
+    uint8_t data[12 + 40] = {1, 0, 0, 0, 40, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 6};
+    size_t n;
+    struct kept_verdict *read_verdicts;
+
+    (void)state;
+    data[12 + 28] = HEALTH_HEALTHY;
+    data[12 + 32] = 9; /* since */
+    assert_int_equal(lkg_decode_verdicts(data, sizeof data, &read_verdicts, &n), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(read_verdicts[0].row, 4);
+    assert_int_equal(read_verdicts[0].since_ms, 9);
+    assert_int_equal(read_verdicts[0].ejected_ms, 0);
+    assert_int_equal(read_verdicts[0].shadow_ms, 0);
+    free(read_verdicts);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -126,6 +147,7 @@ int main(void)
         cmocka_unit_test(a_chunk_cut_short_or_too_long_is_refused_whole),
         cmocka_unit_test(values_out_of_range_and_an_unknown_major_are_refused),
         cmocka_unit_test(longer_records_of_a_newer_minor_are_read_in_part),
+        cmocka_unit_test(records_of_minor_0_remember_no_guards),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -270,6 +270,21 @@ static void a_command_that_is_too_long_names_its_size(void **unused)
     command_close(&command);
 }
 
+static void read_recorded(const char *hex, struct command *ret_command)
+{
+    uint8_t data[1024];
+    size_t n_bytes = strlen(hex) / 2;
+
+    assert_in_range(n_bytes, 1, sizeof data);
+    for (size_t i = 0; i < n_bytes; i++) {
+        unsigned byte;
+
+        sscanf(hex + 2 * i, "%2x", &byte);
+        data[i] = (uint8_t)byte;
+    }
+    assert_int_equal(command_decode(data, n_bytes, ret_command, NULL), 0);
+}
+
 /* The command of the_format_is_the_recorded_one in format 1.0, which had no hold (R-CFG-3). */
 static void a_command_of_format_1_0_is_read_as_not_held(void **unused)
 {
@@ -280,26 +295,18 @@ static void a_command_of_format_1_0_is_read_as_not_held(void **unused)
         "00e0930400a0bb0d0000000000020000000d000000040a00000150006400000000001900000006fc"
         "000000000000000000000000000001500064000000000028000000040000000000000000001a0000"
         "00050066726f6e7404c000020150005000020000000003007765620000000000";
-    uint8_t data[sizeof command_hex / 2];
     struct command command;
 
     (void)unused;
-    for (size_t i = 0; i < sizeof data; i++) {
-        unsigned byte;
-
-        sscanf(command_hex + 2 * i, "%2x", &byte);
-        data[i] = (uint8_t)byte;
-    }
-    assert_int_equal(command_decode(data, sizeof data, &command, NULL), 0);
+    read_recorded(command_hex, &command);
     assert_string_equal(command.changes[0].u.group->name, "web");
     assert_int_equal(command.changes[0].u.group->hold, HOLD_OFF);
+    assert_false(command.changes[0].u.group->guard.velocity_percent);
     command_close(&command);
 }
 
-/* The bytes of format 1.1. Another result on another machine or compiler would split a cluster; a
- * change of the format needs a new minor version and, for what is released, a reader of the old one
- * (R-CFG-3). */
-static void the_format_is_the_recorded_one(void **unused)
+/* In format 1.1, whose guard was the velocity limit alone. */
+static void a_command_of_format_1_1_has_a_velocity_limit_and_an_alarm(void **unused)
 {
     static const char command_hex[] =
         "4a434d4401010000e90000000100000000000000000000000000000088130000000000000400726f"
@@ -309,6 +316,35 @@ static void the_format_is_the_recorded_one(void **unused)
         "0a00000150006400000000001900000006fc00000000000000000000000000000150006400000000"
         "0028000000040000000000000000001a000000050066726f6e7404c0000201500050000200000000"
         "0300776562000000";
+    struct command command;
+
+    (void)unused;
+    read_recorded(command_hex, &command);
+    const struct guard_policy *guard = &command.changes[0].u.group->guard;
+    assert_int_equal(guard->velocity_window_ms, 30000);
+    assert_int_equal(guard->exempt_below, 10);
+    assert_int_equal(guard->flap_hold_ms, 0);
+    assert_int_equal(guard->return_percent, 0);
+    assert_int_equal(guard->return_window_ms, 10000);
+    assert_int_equal(guard->shadow_cycles, 0);
+    assert_true(guard->shadow_stop);
+    assert_true(guard->correlated_alarm);
+    command_close(&command);
+}
+
+/* The bytes of format 1.2. Another result on another machine or compiler would split a cluster; a
+ * change of the format needs a new minor version and, for what is released, a reader of the old one
+ * (R-CFG-3). */
+static void the_format_is_the_recorded_one(void **unused)
+{
+    static const char command_hex[] =
+        "4a434d4401020000f60000000100000000000000000000000000000088130000000000000400726f"
+        "6f740000000000020000009f000000020000000000000000005f0000000300776562020202000801"
+        "00000000160000000101010000881300008813000002020300000002010206000000010001000001"
+        "00e0930400a0bb0d0000000000000000000000000000000000307500000a00000000000010270000"
+        "00000101020000000d000000040a00000150006400000000001900000006fc000000000000000000"
+        "000000000001500064000000000028000000040000000000000000001a000000050066726f6e7404"
+        "c00002015000500002000000000300776562000000000000";
     struct catalog_state *state = build_state(3);
     struct command command = {.wall_ms = 5000};
     char text[1024];
@@ -330,8 +366,8 @@ static void the_format_is_the_recorded_one(void **unused)
     build_commit(state, &command);
     struct catalog *catalog = catalog_state_catalog(state);
     struct hash128 hash = catalog_state_hash(catalog);
-    assert_true(hash.low == UINT64_C(0x280f31c8924728c1) &&
-                hash.high == UINT64_C(0xe814aa9cb08ce9c4));
+    assert_true(hash.low == UINT64_C(0x4ef19a20aa5e8176) &&
+                hash.high == UINT64_C(0x69caa4cc76d536e9));
     catalog_unref(catalog);
     catalog_state_free(state);
 }
@@ -571,7 +607,7 @@ static void a_newer_snapshot_is_refused_in_one_sentence(void **unused)
     copy[4] = 2;
     s.views[0].data = copy;
     assert_int_equal(catalog_state_restore(state, s.views, s.n, &err), ERR_VERSION);
-    assert_string_equal(err.text, "catalog: a chunk of version 2.1 and kind 1: this version reads "
+    assert_string_equal(err.text, "catalog: a chunk of version 2.2 and kind 1: this version reads "
                                   "1.x, update this node");
     free(copy);
     snapshot_close(&s);
@@ -588,6 +624,7 @@ int main(void)
         cmocka_unit_test(an_unknown_version_is_refused_in_one_sentence),
         cmocka_unit_test(a_command_that_is_too_long_names_its_size),
         cmocka_unit_test(a_command_of_format_1_0_is_read_as_not_held),
+        cmocka_unit_test(a_command_of_format_1_1_has_a_velocity_limit_and_an_alarm),
         cmocka_unit_test(the_format_is_the_recorded_one),
         cmocka_unit_test(chunks_may_come_in_any_order),
         cmocka_unit_test(a_snapshot_stays_while_commands_go_on),

@@ -168,7 +168,11 @@ static void another_guard_is_foretold(void **unused)
     (void)unused;
     make_group(&group);
     make_group(&other);
-    other.guard = (struct guard_policy){.velocity_percent = 50, .velocity_window_ms = 30000};
+    other.guard = guard_policy_of(GUARD_PRESET_OFF);
+    other.guard.velocity_percent = 50;
+    other.guard.exempt_below = 0;
+    is_foretold(3, &group, &other);
+    other.guard = guard_policy_of(GUARD_PRESET_STANDARD);
     is_foretold(3, &group, &other);
     server_group_close(&group);
     server_group_close(&other);

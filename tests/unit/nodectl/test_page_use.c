@@ -4,6 +4,7 @@
 
 #include "agent/core/classes.h"
 #include "agent/core/guard.h"
+#include "agent/core/guard_flap.h"
 #include "agent/core/self_doubt.h"
 #include "agent/table/jury_table.h"
 #include "common/model/profile.h"
@@ -132,6 +133,17 @@ static void the_figures_of_the_guards_are_those_of_the_core(void **state)
     assert_non_null(strstr(flat, text));
     snprintf(text, sizeof text, "exemptBelow (%u)", group.guard.exempt_below);
     assert_non_null(strstr(flat, text));
+    snprintf(text, sizeof text, "returnWindow (%us)", group.guard.return_window_ms / 1000);
+    assert_non_null(strstr(flat, text));
+    snprintf(text, sizeof text, "goes down again within %u minutes",
+             (unsigned)(FLAP_MEMORY_MS / 60000));
+    assert_non_null(strstr(flat, text));
+    snprintf(text, sizeof text, "2 x flapHold, ... up to %u minutes",
+             GUARD_FLAP_HOLD_MS_MAX / 60000);
+    assert_non_null(strstr(flat, text));
+    assert_non_null(strstr(flat, "at least 3 backends and over 30 % of n went down"));
+    assert_true(guard_is_correlated(3, 9) && !guard_is_correlated(2, 2));
+    assert_true(guard_is_correlated(31, 100) && !guard_is_correlated(30, 100));
     snprintf(text, sizeof text, "a node with %u points", DOUBT_SCORE_SUSPECT);
     assert_non_null(strstr(flat, text));
     snprintf(text, sizeof text, "until %us after they are %u or fewer",
@@ -204,7 +216,8 @@ static void expect_word(const char *word)
 static void every_state_mark_and_guard_is_on_the_page(void **state)
 {
     (void)state;
-    static const char *const marks[] = {"held", "pending", "gray", "suspect", "warming"};
+    static const char *const marks[] = {"held",    "pending", "gray",
+                                        "suspect", "warming", "flapping"};
 
     for (unsigned i = HEALTH_INITIAL; i <= HEALTH_UNUSED; i++) {
         expect_word(health_state_word((enum health_state)i));

@@ -54,6 +54,18 @@ static void expect_same(const char *one, const char *other)
 #define HEAD "apiVersion: jury/v1\nkind: Group\nmetadata: {name: web}\nspec:\n"
 #define GROUP(fields) HEAD "  profile: nlb\n" fields
 
+/* spec.md 3: one word for each of the two, or each by hand. */
+static void a_guard_is_a_word_or_a_mapping(void **state)
+{
+    (void)state;
+    expect_same(GROUP("  guard: standard\n"),
+                GROUP("  guard: {velocityPercent: 10, velocityWindow: 30s, exemptBelow: 10, "
+                      "flapHold: 30s, returnPercent: 25, returnWindow: 10s, shadowCycles: 0, "
+                      "shadowStop: true, correlatedAlarm: true}\n"));
+    expect_same(GROUP("  guard: off\n"), GROUP(""));
+    expect_same(GROUP("  guard: {flapHold: off, returnPercent: 0}\n"), GROUP(""));
+}
+
 /* spec.md 3 by hand: what a document that says nothing gets. */
 static void a_group_gets_the_defaults_of_profile_nlb(void **state)
 {
@@ -499,6 +511,7 @@ static void text_that_others_would_retype_is_quoted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_guard_is_a_word_or_a_mapping),
         cmocka_unit_test(a_group_gets_the_defaults_of_profile_nlb),
         cmocka_unit_test(http_defaults_follow_the_profile),
         cmocka_unit_test(words_of_yaml_1_1_stay_the_text_that_was_written),

@@ -394,10 +394,45 @@ static void keys_and_nodes_that_do_not_fit_are_refused(void **state)
     round_end(&round);
 }
 
+/* The word fills the guard, fields beside it win, and what comes back are the fields. */
+static void a_word_fills_a_guard_and_fields_win(void **unused)
+{
+    struct round round;
+    struct server_group group;
+    struct server_group read = {0};
+
+    (void)unused;
+    round_start(&round, 7);
+    random_group(&round.prng, 3, &group);
+    Jury__V1__ServerGroup *message = wire_group_new(&round.to, &group);
+    Jury__V1__GuardPolicy guard = JURY__V1__GUARD_POLICY__INIT;
+    guard.preset = JURY__V1__GUARD_PRESET__GUARD_PRESET_STANDARD;
+    guard.return_choice_case = JURY__V1__GUARD_POLICY__RETURN_CHOICE_RETURN_PERCENT;
+    guard.return_percent = 50;
+    message->guard = &guard;
+
+    assert_int_equal(wire_group_read(message, &read, &round.err), 0);
+    assert_int_equal(read.guard.velocity_percent, 10);
+    assert_int_equal(read.guard.exempt_below, 10);
+    assert_int_equal(read.guard.flap_hold_ms, 30000);
+    assert_int_equal(read.guard.return_percent, 50);
+    assert_int_equal(read.guard.return_window_ms, 10000);
+    assert_true(read.guard.correlated_alarm);
+    server_group_close(&read);
+
+    guard.preset = (Jury__V1__GuardPreset)9;
+    assert_int_equal(wire_group_read(message, &read, &round.err), ERR_INVALID);
+    assert_non_null(
+        strstr(round.err.text, "guard.preset must be off or standard, got the number 9"));
+    server_group_close(&group);
+    round_end(&round);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_come_back_equal),
+        cmocka_unit_test(a_word_fills_a_guard_and_fields_win),
         cmocka_unit_test(listeners_settings_nodes_and_keys_come_back_equal),
         cmocka_unit_test(a_bare_group_gets_what_its_profile_says),
         cmocka_unit_test(a_check_of_another_type_gets_that_types_defaults),

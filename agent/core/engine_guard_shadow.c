@@ -1,0 +1,104 @@
+/* The shadow of a changed check (R-CFG-4, N14): for its first cycles what the new check says is
+ * shown and takes nothing out; recoveries apply. The alarm of many at once is raised all the same.
+ *
+ * With the automatic stop the shadow does not end while the check would take out more than the
+ * group may lose in a window: it stays where it is, tells so, and goes on when fewer would go out,
+ * or when the operator changes the check again (a new shadow begins), or switches shadowCycles or
+ * shadowStop off. Then the other guards of the group have their say. */
+#include <string.h>
+
+#include "agent/core/engine_state.h"
+#include "common/base/plant.h"
+
+#define PERCENT_WITHOUT_VELOCITY 10 /* R-EJ-1's */
+
+bool engine_in_shadow(const struct engine_scope *scope)
+{
+    return scope->guards[GUARD_SHADOW].is_on && !plant_is("shadow-off");
+}
+
+uint32_t engine_shadow_limit(const struct engine_scope *scope)
+{
+    uint8_t percent = scope->guard.velocity_percent;
+
+    return guard_velocity_limit(scope->n_members, percent > 0 ? percent : PERCENT_WITHOUT_VELOCITY);
+}
+
+static uint64_t end_ns(const struct engine_scope *scope)
+{
+    return scope->guards[GUARD_SHADOW].since_ns +
+           (uint64_t)scope->guard.shadow_cycles * scope->cycle_ms * NS_PER_MS;
+}
+
+void engine_begin_shadow(struct engine *engine, uint32_t index, uint64_t since_ns)
+{
+    struct engine_scope *scope = &engine->scopes[index];
+    struct scope_guard *shadow = &scope->guards[GUARD_SHADOW];
+
+    if (scope->guard.shadow_cycles == 0) {
+        return;
+    }
+    if (shadow->is_on && scope->shadow_is_stopped) {
+        engine_set_guard(engine, scope, GUARD_SHADOW, false);
+    }
+    scope->shadow_is_stopped = false;
+    engine_set_guard(engine, scope, GUARD_SHADOW, true);
+    shadow->since_ns = since_ns;
+    shadow->due_ns = 0;
+    engine_guard_due(engine, index, GUARD_SHADOW, end_ns(scope));
+}
+
+/* One that cannot be judged yet may still turn out bad. */
+static bool is_undecided(const struct engine *engine, const struct engine_scope *scope)
+{
+    for (uint32_t row = scope->first_row; row != NO_ROW;
+         row = engine->backends[row].next_in_scope) {
+        uint8_t causes = engine->backends[row].held_causes;
+
+        if ((causes & HELD_CHECK_CHANGED) != 0 &&
+            (causes & (HELD_FEW_VOTES | HELD_NO_OWN_VOTE)) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void stop(struct engine *engine, struct engine_scope *scope)
+{
+    if (scope->shadow_is_stopped) {
+        return;
+    }
+    scope->shadow_is_stopped = true;
+    engine->counters.shadows_stopped++;
+    struct event *event = engine_log(engine, EVENT_GUARD_CHANGED);
+    event->guard = GUARD_SHADOW;
+    event->from = 1;
+    event->to = GUARD_EVENT_STOPPED;
+    memcpy(event->group, scope->name, sizeof event->group);
+}
+
+void engine_look_shadow(struct engine *engine, uint32_t index)
+{
+    struct engine_scope *scope = &engine->scopes[index];
+
+    scope->guards[GUARD_SHADOW].due_ns = 0;
+    if (scope->guard.shadow_cycles > 0) {
+        if (engine->now_ns < end_ns(scope)) {
+            engine_guard_due(engine, index, GUARD_SHADOW, end_ns(scope));
+            return;
+        }
+        bool is_too_many = scope->guard.shadow_stop && !plant_is("shadow-never-stops") &&
+                           engine_n_bad(engine, scope) > engine_shadow_limit(scope);
+        if (is_too_many || is_undecided(engine, scope)) {
+            if (is_too_many) {
+                stop(engine, scope);
+            }
+            engine_guard_due(engine, index, GUARD_SHADOW,
+                             engine->now_ns + engine->vote_interval_ns);
+            return;
+        }
+    }
+    scope->shadow_is_stopped = false;
+    engine_set_guard(engine, scope, GUARD_SHADOW, false);
+    engine_mark_scope(engine, scope);
+}
