@@ -333,7 +333,7 @@ int engine_take_catalog(struct engine *engine, struct catalog *catalog,
     struct catalog_diff_hooks hooks = {.user = &follow};
 
     engine->catalog = catalog_ref(catalog);
-    engine->digests_known = 0;
+    engine->chunks_known = 0;
     follow_interval(engine);
     follow_observers(engine);
     engine_follow_cluster_hold(engine);

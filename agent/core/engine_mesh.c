@@ -97,14 +97,17 @@ static void count_outcome(struct engine *engine, enum votes_outcome outcome)
     }
 }
 
-/* A chunk's digest at this revision; computed once a revision. */
-static struct hash128 own_digest(struct engine *engine, uint16_t chunk)
+static const struct engine_chunk *own_chunk(struct engine *engine, uint16_t index)
 {
-    if ((engine->digests_known >> chunk & 1) == 0) {
-        engine->digests[chunk] = catalog_chunk_digest(engine->catalog, chunk);
-        engine->digests_known |= UINT32_C(1) << chunk;
+    struct engine_chunk *chunk = &engine->chunks[index];
+
+    if ((engine->chunks_known >> index & 1) == 0) {
+        chunk->digest = catalog_chunk_digest(engine->catalog, index);
+        chunk->n_births =
+            catalog_chunk_births(engine->catalog, index, chunk->births, &chunk->floor);
+        engine->chunks_known |= UINT32_C(1) << index;
     }
-    return engine->digests[chunk];
+    return chunk;
 }
 
 /* Once for each time that a peer's catalog begins to differ. */
@@ -136,7 +139,7 @@ void engine_hear_chunk(struct engine *engine, uint64_t peer, const struct vote_c
     struct votes_peer_look look;
     struct votes_here here = {.revision = catalog_revision(engine->catalog)};
     if (chunk->revision == here.revision) {
-        here.digest = own_digest(engine, chunk->chunk);
+        here.digest = own_chunk(engine, chunk->chunk)->digest;
     }
     votes_look_peer(engine->votes, index, &look);
     enum votes_outcome outcome =
@@ -255,6 +258,7 @@ static void publish_chunks(struct engine *engine, struct engine_actions *actions
     engine->sequence++;
     for (uint16_t i = 0; i < n_chunks; i++) {
         struct vote_chunk *chunk = &actions->chunks[i];
+        const struct engine_chunk *own = own_chunk(engine, i);
 
         *chunk = (struct vote_chunk){
             .epoch = engine->config.epoch,
@@ -264,9 +268,11 @@ static void publish_chunks(struct engine *engine, struct engine_actions *actions
             .n_chunks = n_chunks,
             .suspect_mask = engine->suspect_mask,
             .doubt_causes = engine->doubt.causes,
-            .digest = own_digest(engine, i),
+            .digest = own->digest,
+            .floor = own->floor,
+            .n_births = own->n_births,
         };
-        chunk->n_births = catalog_chunk_births(engine->catalog, i, chunk->births, &chunk->floor);
+        memcpy(chunk->births, own->births, own->n_births * sizeof own->births[0]);
         fill_opinions(engine, i * (uint32_t)LIMIT_VOTE_SLOTS_PER_CHUNK, chunk);
     }
     actions->n_chunks = n_chunks;

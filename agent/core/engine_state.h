@@ -149,6 +149,14 @@ struct engine_peer {
 
 struct replay_votes;
 
+/* What a revision says of one vote chunk; worked out once a revision, it goes out each V. */
+struct engine_chunk {
+    struct hash128 digest;
+    uint64_t floor;
+    uint16_t n_births;
+    struct target_id births[LIMIT_BIRTHS_PER_CHUNK];
+};
+
 struct engine {
     struct engine_config config;
     uint64_t now_ns;
@@ -168,8 +176,8 @@ struct engine {
     struct observers observers;
     struct engine_peer peers[LIMIT_NODES];
     struct votes *votes;
-    struct hash128 digests[LIMIT_VOTE_CHUNKS]; /* of the catalog's chunks, as far as asked for */
-    uint32_t digests_known;                    /* bits */
+    struct engine_chunk chunks[LIMIT_VOTE_CHUNKS]; /* as far as asked for */
+    uint32_t chunks_known;                         /* bits; none of a new catalog */
 
     struct engine_target *targets;   /* by slot */
     struct engine_backend *backends; /* by row */
