@@ -32,8 +32,8 @@
 #define CPU_BOUND 1.2 /* of windows of LONG_S or more */
 #define CPU_BOUND_SHORT 1.5
 #define LONG_S 5
-#define TARGET_BYTES_BOUND 2048 /* a target, twice what it takes with 16 peers */
-#define PEER_BYTES_BOUND 160    /* a peer and target, twice what it takes */
+#define TARGET_BYTES_BOUND 2600 /* a target, with 16 peers; below twice what it takes */
+#define PEER_BYTES_BOUND 60     /* a peer and target: 48 once all was told, and some room */
 
 struct options {
     struct big_catalog size;
