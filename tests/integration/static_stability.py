@@ -24,7 +24,7 @@ from nginx import PORT, Nginx  # noqa: E402
 from traffic import Client, Watch  # noqa: E402
 
 RATE, FLOWS = 20, 4
-STEPS = 5
+STEPS = 6
 SERVERS = ("web-1", "web-2", "web-3")
 HOSTS = {"a": 1, "b": 2, "c": 3, "client": 9, "web-1": 11, "web-2": 12, "web-3": 13}
 NODES = {1: "a", 2: "b", 3: "c"}
@@ -105,8 +105,9 @@ class World:
     def step(self, what, living):
         """One step's length of traffic; the living agents' verdicts have not moved since know()."""
         before = [client.now()["good"] for client in self.clients]
-        for client in self.clients:
-            client.wait_for(int(RATE * self.seconds / STEPS), what)
+        for client, good in zip(self.clients, before):
+            done = client.now()["good"] - good
+            client.wait_for(max(int(RATE * self.seconds / STEPS) - done, 0), what)
         n_tables = 0
         for i, watch in enumerate(self.watches):
             tables = watch.tables()

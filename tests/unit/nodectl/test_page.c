@@ -359,7 +359,7 @@ static void the_page_is_the_file_and_fits_a_screen(void **state)
     }
     fclose(file);
     assert_int_equal(*at, '\0');
-    assert_true(n <= 130);
+    assert_true(n <= 140);
 }
 
 int main(void)
