@@ -34,7 +34,7 @@ void engine_keep_surroundings(struct engine *engine)
 static struct history_entry entry_now(const struct engine *engine, enum history_kind kind,
                                       uint32_t index)
 {
-    uint64_t wrong_ns = plant_is("history-wrong-time") ? NS_PER_MS : 0;
+    uint64_t wrong_ns = plant_is("history-wrong-time") ? engine->vote_interval_ns : 0;
 
     return (struct history_entry){.at_ns = engine->now_ns - wrong_ns,
                                   .step = engine->step,
@@ -104,6 +104,9 @@ void engine_keep_result(struct engine *engine, uint32_t slot, enum probe_class p
 
 void engine_keep_row(struct engine *engine, uint32_t row, const struct row_note *note)
 {
+    if (engine->replay != NULL && note->kind == HISTORY_VERDICT) {
+        replay_note_row(engine->replay, row);
+    }
     if (engine->history == NULL) {
         return;
     }

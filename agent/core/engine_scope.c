@@ -235,6 +235,9 @@ void engine_settle_scope(struct engine *engine, uint32_t index, struct engine_ac
     }
     follow_group_state(engine, scope, &result);
     scope->result = result;
+    if (engine->replay != NULL) {
+        return; /* it has no table */
+    }
     for (uint32_t row = scope->first_row; row != NO_ROW;
          row = engine->backends[row].next_in_scope) {
         struct row_word word = {.scope_row = scope->row.row,

@@ -215,8 +215,8 @@ struct engine {
     uint64_t data_plane_ns; /* when */
 
     struct event_ring events;
-    struct history *history;           /* NULL in the engine of a replay */
-    const struct replay_votes *replay; /* NULL but in such: votes come from there */
+    struct history *history;     /* NULL in the engine of a replay */
+    struct replay_votes *replay; /* NULL but in such: votes come from there */
     struct engine_counters counters;
 };
 
@@ -271,6 +271,8 @@ void replay_count(const struct replay_votes *votes, uint32_t slot, uint64_t peer
                   struct tally *tally);
 void replay_look(const struct replay_votes *votes, uint32_t peer, uint32_t slot,
                  struct vote_look *ret_look);
+/* The verdict on a row changed in this step. */
+void replay_note_row(struct replay_votes *votes, uint32_t row);
 /* What last-known-good gave the row in this step; NULL: nothing. */
 const struct kept_verdict *replay_kept(const struct replay_votes *votes, uint32_t row);
 

@@ -77,15 +77,12 @@ static void follow_outcome(struct replay *replay)
 {
     struct engine *engine = replay->engine;
     uint32_t n_before = replay->n_out;
+    uint32_t row;
 
-    if (!replay->is_changed && replay->next_event == engine->events.next_sequence) {
-        return;
-    }
-    replay->is_changed = false;
     for (; replay->next_event < engine->events.next_sequence; replay->next_event++) {
         count_event(replay, event_ring_get(&engine->events, replay->next_event));
     }
-    for (uint32_t row = 0; row < replay->plan.votes.n_rows; row++) {
+    while (id_set_take(&replay->plan.votes.changed_rows, &row)) {
         if (row != replay->plan.scope_row) {
             follow_row(replay, row);
         }
@@ -322,6 +319,7 @@ static int begin_in_between(struct replay *replay)
             plan->votes.rows[row].out_since_ns = plan->begin.at_ns + 1;
             replay->n_out++;
         }
+        id_set_remove(&plan->votes.changed_rows, row);
     }
     return err;
 }
@@ -362,7 +360,9 @@ static int play(struct replay *replay)
     if (!plan->is_whole) {
         err = begin_in_between(replay);
     }
-    return err == 0 ? run(replay) : err;
+    err = err == 0 ? run(replay) : err;
+    replay->answer->work = replay->n_steps * (1 + plan->votes.n_rows / 64);
+    return err;
 }
 
 int replay_group(const struct engine *engine, const struct replay_question *question,

@@ -105,7 +105,8 @@ static int collect_owners(struct replay_plan *plan, const struct catalog_group *
     }
     votes->slots = calloc(n_max, sizeof *votes->slots);
     votes->rows = calloc(n_max, sizeof *votes->rows);
-    if (votes->slots == NULL || votes->rows == NULL) {
+    if (votes->slots == NULL || votes->rows == NULL ||
+        id_set_reserve(&votes->changed_rows, (uint32_t)n_max) != 0) {
         return ERR_NOMEM;
     }
     votes->rows[votes->n_rows++].id = group->row;
@@ -361,6 +362,7 @@ int replay_plan_make(struct replay_plan *plan, const struct engine *engine,
         .counts_results = plan->counts_results,
         .votes = {.engine = engine},
     };
+    id_set_init(&plan->votes.changed_rows);
     int err = collect_versions(plan, group);
     if (err == 0) {
         err = collect_owners(plan, group);
@@ -381,6 +383,7 @@ void replay_plan_close(struct replay_plan *plan)
     for (uint32_t i = 0; i < plan->votes.n_slots; i++) {
         free(plan->votes.slots[i].details);
     }
+    id_set_close(&plan->votes.changed_rows);
     free(plan->votes.slots);
     free(plan->votes.rows);
     free(plan->versions);

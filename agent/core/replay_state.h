@@ -37,6 +37,7 @@ struct replay_votes {
     struct replay_slot *slots; /* sorted by id; the index is the slot in the replay */
     struct replay_row *rows;
     uint32_t n_slots, n_rows;
+    struct id_set changed_rows;  /* in this step: to be looked at */
     const struct engine *engine; /* that is replayed */
     uint64_t now_ns;
 };
@@ -75,7 +76,6 @@ struct replay {
     uint64_t n_steps;
     uint64_t next_event;
     uint32_t n_out;
-    bool is_changed; /* in this step: the group, or what the history tells of its verdicts */
 };
 
 /* --- replay_take.c: what the history has, into the engine of the replay --- */

@@ -98,7 +98,7 @@ int replay_take_version(struct replay *replay)
     engine_follow_group(replay->engine, replay->group, group, replay->next_version);
     replay_free_group(replay->group);
     replay->group = group;
-    replay->is_changed = true;
+    id_set_add_below(&replay->plan.votes.changed_rows, replay->plan.votes.n_rows);
     return 0;
 }
 
@@ -215,7 +215,7 @@ void replay_take_entry(struct replay *replay, const struct replay_entry *item)
 
         row->told_from = row->told_from == HEALTH_NONE ? entry->from : row->told_from;
         row->told_to = entry->to;
-        replay->is_changed = true;
+        replay_note_row(votes, item->index);
         break;
     }
     case HISTORY_FIRST:

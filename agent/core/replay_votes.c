@@ -43,6 +43,11 @@ void replay_look(const struct replay_votes *votes, uint32_t peer, uint32_t slot,
     }
 }
 
+void replay_note_row(struct replay_votes *votes, uint32_t row)
+{
+    id_set_add(&votes->changed_rows, row);
+}
+
 const struct kept_verdict *replay_kept(const struct replay_votes *votes, uint32_t row)
 {
     const struct replay_row *held = &votes->rows[row];

@@ -5,9 +5,34 @@
 #include "agent/rpc/handlers_part.h"
 #include "agent/rpc/rpc_internal.h"
 #include "common/base/hash.h"
+#include "common/base/plant.h"
 #include "common/model/validate.h"
 #include "common/wire/object.h"
 #include "jury/v1/simulation.pb-c.h"
+
+/* Simulations run where votes are counted, and viewers may ask for them: they get a tenth of that
+ * thread's time, and a few at once. Work is that of struct replay_answer; what each costs besides,
+ * at the planned size, is SIMULATION_WORK. */
+#define SIMULATION_WORK 10000
+#define SIMULATION_WORK_MAX 300000
+#define SIMULATION_WORK_PER_SECOND 100000
+
+static int check_budget(const struct view *view, struct errmsg *err)
+{
+    struct rpc_server *server = view->server;
+    uint64_t ms = (view->now_ns - server->simulated_ns) / NS_PER_MS;
+    uint64_t forgotten = ms * (SIMULATION_WORK_PER_SECOND / 1000);
+
+    server->simulated_work =
+        server->simulated_work > forgotten ? server->simulated_work - forgotten : 0;
+    server->simulated_ns += ms * NS_PER_MS;
+    if (server->simulated_work >= SIMULATION_WORK_MAX && !plant_is("simulation-no-budget")) {
+        return errmsg_set(err, ERR_BUSY,
+                          "this node has simulated enough for the moment: ask again in a second");
+    }
+    server->simulated_work += SIMULATION_WORK;
+    return 0;
+}
 
 struct listing {
     const struct view *view;
@@ -50,6 +75,7 @@ static void list_event(void *user, const struct event *event)
     }
     Jury__V1__Event *message = handle_event_new(listing->view, event);
     if (message != NULL) {
+        message->sequence = 0; /* it is in no log */
         outcome->events[outcome->n_events++] = message;
     }
 }
@@ -74,6 +100,7 @@ static int play(const struct view *view, const struct replay_question *asked,
     question.user = ret_listing;
     int rc = replay_group(view->engine, &question, ret_answer, err);
     if (rc == 0) {
+        view->server->simulated_work += ret_answer->work;
         outcome->n_changes = ret_answer->n_changes;
         outcome->n_ejections = ret_answer->n_ejections;
         outcome->n_out_max = ret_answer->n_out_max;
@@ -164,6 +191,9 @@ int handle_simulate_group(const struct view *view, const ProtobufCMessage *reque
     }
     if (rc == 0) {
         rc = catalog_check_rule(&change, catalog_n_observers(view->catalog), err);
+    }
+    if (rc == 0) {
+        rc = check_budget(view, err);
     }
     if (rc == 0) {
         rc = simulate(view, asked, &change, response, err);

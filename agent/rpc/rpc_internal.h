@@ -90,6 +90,8 @@ struct rpc_server {
     size_t kept_bytes;
     struct call calls[LIMIT_RPC_OUTSTANDING];
     struct barrier barrier;
+    uint64_t simulated_work; /* of simulations, at simulated_ns; it is forgotten with time */
+    uint64_t simulated_ns;
     struct rpc_counters counters;
 };
 

@@ -86,7 +86,7 @@
 #define LIMIT_HISTORY_VERSIONS 4096   /* former versions of groups */
 #define LIMIT_HISTORY_VERSION_BACKENDS \
     65536                          /* backends in all of them together, about 0.5 KiB each */
-#define LIMIT_REPLAY_ENTRIES 32768 /* of one simulation: it keeps the health loop for so long */
+#define LIMIT_REPLAY_ENTRIES 16384 /* of one simulation: it keeps the health loop for so long */
 #define LIMIT_REPLAY_STEPS (4 * LIMIT_REPLAY_ENTRIES) /* with those that only time brings */
 #define LIMIT_REPLAY_CHANGES 512 /* that one simulation lists; more are only counted */
 

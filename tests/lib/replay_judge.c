@@ -8,6 +8,7 @@
 #include "agent/core/engine_view.h"
 #include "agent/core/events.h"
 #include "agent/core/replay.h"
+#include "common/model/profile.h"
 
 struct events {
     struct event *items;
@@ -102,7 +103,12 @@ static bool has_guard(const struct engine *engine, const char *name)
 {
     const struct catalog_group *group = catalog_group_find(engine_catalog(engine), name);
 
-    return group->spec.guard.velocity_percent > 0;
+    struct server_group plain;
+
+    profile_group_defaults(PROFILE_NLB, PROTOCOL_TCP, &plain);
+    bool is_plain = memcmp(&group->spec.guard, &plain.guard, sizeof plain.guard) == 0;
+    server_group_close(&plain);
+    return !is_plain;
 }
 
 /* Several steps may be of one moment: with a beginning in between, it is left out. */

@@ -1,0 +1,95 @@
+/* What one simulation costs, and so how long it keeps the thread that counts votes: a group of 1000
+ * backends that went down and came back ten times, which is more than one replay plays.
+ *
+ * usage: bench_replay     exits 1 when the replay is not what happened */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "agent/core/engine.h"
+#include "agent/core/replay.h"
+#include "common/base/clock.h"
+#include "common/base/units.h"
+#include "tests/lib/big_catalog.h"
+
+#define ROUNDS 20
+#define V_MS 1000
+
+static uint64_t now_ns = UINT64_C(1000000000000);
+
+static void step(struct engine *engine, struct engine_event *event, struct engine_actions *actions)
+{
+    event->now_ns = now_ns;
+    event->boot_ns = now_ns;
+    if (engine_step(engine, event, actions) != 0) {
+        abort();
+    }
+}
+
+/* Both peers change their minds about each backend, one after the other. */
+static void flap(struct engine *engine, struct engine_actions *actions)
+{
+    const struct catalog_group *group = catalog_group_find(engine_catalog(engine), "group0");
+    uint64_t sequence = 1;
+
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        bool fails = round % 2 == 0;
+
+        now_ns += 100 * NS_PER_MS;
+        for (uint32_t i = 0; i < 2 * group->n_backends; i++) {
+            struct vote_change change = {
+                .epoch = 1,
+                .sequence = sequence++,
+                .target = group->backends[i / 2].target,
+                .opinion = fails ? OPINION_FAIL : OPINION_PASS,
+                .reason = fails ? REASON_CONNECT_TIMEOUT : REASON_OK,
+            };
+            step(engine,
+                 &(struct engine_event){
+                     .kind = ENGINE_VOTE_CHANGE, .peer = 2 + i % 2, .u.change = &change},
+                 actions);
+        }
+    }
+}
+
+static bool measure(const struct engine *engine)
+{
+    struct replay_question question = {.group = "group0"};
+    struct replay_answer answer;
+    struct errmsg err;
+    uint64_t began_ns = clock_monotonic_ns();
+
+    if (replay_group(engine, &question, &answer, &err) != 0) {
+        abort();
+    }
+    double ms = (double)(clock_monotonic_ns() - began_ns) / 1e6;
+    printf("a replay of a group of 1000: %.1f ms, %u changes of verdicts, work %llu, %s\n", ms,
+           answer.n_changes, (unsigned long long)answer.work,
+           answer.is_exact ? "as it happened" : "not as it happened");
+    return answer.is_exact;
+}
+
+int main(void)
+{
+    const struct big_catalog size = {.n_nodes = 3,
+                                     .n_targets = 10000,
+                                     .n_each = 1000,
+                                     .vote_interval_ms = V_MS,
+                                     .interval_ms = 10000};
+    const struct engine_config config = {.node_id = 1, .epoch = 1, .seed = 1};
+    struct engine *engine = engine_new(&config, now_ns);
+    struct engine_actions *actions = malloc(sizeof *actions);
+    struct catalog *catalog = big_catalog(&size);
+
+    if (engine == NULL || actions == NULL) {
+        abort();
+    }
+    engine_actions_init(actions);
+    step(engine, &(struct engine_event){.kind = ENGINE_CATALOG, .u.catalog = catalog}, actions);
+    catalog_unref(catalog);
+    flap(engine, actions);
+    bool is_exact = measure(engine);
+    engine_free(engine);
+    engine_actions_close(actions);
+    free(actions);
+    return is_exact ? 0 : 1;
+}
