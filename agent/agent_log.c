@@ -8,6 +8,7 @@
 #include "common/base/log.h"
 #include "common/base/units.h"
 #include "common/model/doubt.h"
+#include "common/model/names.h"
 
 #define LOG_EVENTS_PER_STEP 1000 /* of one step; a mass failure is summed up behind that */
 #define VOTES_BYTES 512
@@ -74,20 +75,36 @@ static void log_group(const struct event *event)
               group_state_word((enum group_state)event->from), group_state_word(to));
 }
 
+#define BY_BYTES (4 * LIMIT_NAME_BYTES)
+
+/* " by=NAME", or nothing. */
+static const char *by_text(const struct event *event, char by[BY_BYTES])
+{
+    char quoted[BY_BYTES - 8];
+
+    if (event->actor[0] == '\0') {
+        return "";
+    }
+    snprintf(by, BY_BYTES, " by=%s", log_quote(quoted, sizeof quoted, event->actor));
+    return by;
+}
+
 static void log_guard(const struct event *event)
 {
+    char by[BY_BYTES];
     bool is_hold = event->guard == GUARD_HOLD;
 
     log_event(event->to ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "guard_changed",
-              "guard=%s group=%s to=%s%s%s%s%s", guard_word(event->guard),
+              "guard=%s group=%s to=%s%s%s%s", guard_word(event->guard),
               event->group[0] != '\0' ? event->group : "all", guard_change_word(event->to),
               is_hold ? " source=" : "", is_hold ? hold_source_word(event->hold_source) : "",
-              event->actor[0] != '\0' ? " by=" : "", event->actor);
+              by_text(event, by));
 }
 
 static void log_one(const struct event *event)
 {
     char at[ENDPOINT_TEXT_BYTES];
+    char by[BY_BYTES];
 
     switch ((enum event_kind)event->kind) {
     case EVENT_VERDICT_CHANGED:
@@ -108,8 +125,8 @@ static void log_one(const struct event *event)
         log_event(LOG_LEVEL_INFO, "observers_changed", "from=%u to=%u", event->from, event->to);
         return;
     case EVENT_CATALOG_ADOPTED:
-        log_event(LOG_LEVEL_INFO, "catalog_adopted", "revision=%llu",
-                  (unsigned long long)event->revision);
+        log_event(LOG_LEVEL_INFO, "catalog_adopted", "revision=%llu%s",
+                  (unsigned long long)event->revision, by_text(event, by));
         return;
     case EVENT_CATALOGS_DIFFER:
         log_event(LOG_LEVEL_ERROR, "catalogs_differ",
@@ -124,11 +141,24 @@ static void log_one(const struct event *event)
         log_event(LOG_LEVEL_INFO, "drain_done", "group=%s backend=%s", event->group,
                   endpoint_format(&event->backend, at));
         return;
+    case EVENT_ADMIN_CHANGED:
+        log_event(LOG_LEVEL_INFO, "admin_changed", "group=%s backend=%s from=%s to=%s%s",
+                  event->group, endpoint_format(&event->backend, at),
+                  names_word(&names_admin_state, event->from),
+                  names_word(&names_admin_state, event->to), by_text(event, by));
+        return;
     case EVENT_SELF_DOUBT:
         log_doubt(event);
         return;
     case EVENT_GUARD_CHANGED:
         log_guard(event);
+        return;
+    case EVENT_HELD_CHANGED:
+        log_event(event->to ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "held_changed",
+                  "group=%s backend=%s held=%s%s%s%s", event->group,
+                  endpoint_format(&event->backend, at), event->to ? "yes" : "no",
+                  event->to ? " source=" : "",
+                  event->to ? hold_source_word(event->hold_source) : "", by_text(event, by));
         return;
     case EVENT_NONE:
         return;

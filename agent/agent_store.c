@@ -143,7 +143,7 @@ static int encode_init(const struct cluster_init *init, uint8_t **ret_data, size
     *copy = *init;
     struct change change = {.kind = CHANGE_INIT, .u.init = copy};
     const struct command command = {
-        .wall_ms = clock_wall_ms(), .actor = "local", .changes = &change, .n_changes = 1};
+        .wall_ms = clock_wall_ms(), .actor = "cluster init", .changes = &change, .n_changes = 1};
     int rc = command_encode(&command, ret_data, ret_n_bytes, NULL);
     free(copy);
     return rc;

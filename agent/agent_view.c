@@ -229,8 +229,13 @@ static void check_votes(const struct agent *agent, struct rpc_ready_check *check
     if (agent->engine != NULL) {
         engine_view_status(agent->engine, clock_monotonic_ns(), &status);
     }
-    check->is_ok = agent->engine != NULL && status.n_fresh >= status.quorum;
-    if (!check->is_ok) {
+    check->is_ok = agent->engine != NULL && status.n_trusted >= status.quorum;
+    if (status.n_trusted < status.n_fresh) {
+        errmsg_set(&check->message, 0,
+                   "%u of %u observers are fresh, %u of them doubt their own probes; %u are needed",
+                   status.n_fresh, status.n_observers, status.n_fresh - status.n_trusted,
+                   status.quorum);
+    } else if (!check->is_ok) {
         errmsg_set(&check->message, 0, "votes of %u of %u observers are fresh, %u are needed",
                    status.n_fresh, status.n_observers, status.quorum);
     }
@@ -238,8 +243,18 @@ static void check_votes(const struct agent *agent, struct rpc_ready_check *check
 
 static void check_probes(const struct agent *agent, struct rpc_ready_check *check)
 {
+    struct doubt_view doubt = {.score = 0};
+    char text[DOUBT_SENTENCE_BYTES];
+
     check->is_ok = agent->probes != NULL && !atomic_load(&agent->probe_loop.is_stalled);
-    if (!check->is_ok) {
+    if (agent->engine != NULL) {
+        engine_view_doubt(agent->engine, clock_monotonic_ns(), &doubt);
+    }
+    if (check->is_ok && doubt.suspect_mask != 0) {
+        check->is_ok = false;
+        errmsg_set(&check->message, 0, "%s",
+                   doubt_sentence_format(doubt.suspect_mask, doubt.causes, text));
+    } else if (!check->is_ok) {
         errmsg_set(&check->message, 0,
                    agent->probes == NULL ? "the probe thread does not run"
                                          : "the probe thread stands still");
@@ -251,6 +266,20 @@ static void check_table(const struct agent *agent, struct rpc_ready_check *check
     check->is_ok = !agent_table_problem(agent, &check->message);
 }
 
+/* Whoever waits for this node should know that it ejects nothing; it is ready all the same. */
+static void check_hold(const struct agent *agent, struct rpc_ready_check *check)
+{
+    char text[HOLD_TEXT_BYTES] = "";
+
+    check->is_ok = true;
+    if (agent->engine != NULL) {
+        engine_say_holds(agent->engine, text);
+    }
+    if (text[0] != '\0') {
+        errmsg_set(&check->message, 0, "%s", text);
+    }
+}
+
 bool agent_view_ready(void *user, size_t index, struct rpc_ready_check *ret_check)
 {
     static const struct {
@@ -258,7 +287,7 @@ bool agent_view_ready(void *user, size_t index, struct rpc_ready_check *ret_chec
         void (*check)(const struct agent *agent, struct rpc_ready_check *check);
     } checks[] = {{"cluster", check_cluster}, {"store", check_store}, {"leader", check_leader},
                   {"catalog", check_catalog}, {"votes", check_votes}, {"probes", check_probes},
-                  {"table", check_table}};
+                  {"table", check_table},     {"hold", check_hold}};
 
     if (index >= sizeof checks / sizeof checks[0]) {
         return false;

@@ -40,6 +40,16 @@ static const char *role_word(const Jury__V1__StoreStatus *store)
     return words[role < sizeof words / sizeof words[0] ? role : 0];
 }
 
+static bool is_cause_now(const Jury__V1__SelfDoubt *doubt, Jury__V1__DoubtCause cause)
+{
+    for (size_t i = 0; i < doubt->n_causes_now; i++) {
+        if (doubt->causes_now[i] == cause) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* trusted_too: also when nothing is suspect and nothing speaks for it. */
 static void put_doubt(FILE *out, const Jury__V1__SelfDoubt *doubt, bool trusted_too)
 {
@@ -60,9 +70,47 @@ static void put_doubt(FILE *out, const Jury__V1__SelfDoubt *doubt, bool trusted_
         fprintf(out, " probes for %s", render_duration(doubt->since, text));
     }
     fprintf(out, "; sentinels that answer: %" PRIu32 "\n", doubt->n_sentinels);
+    if (doubt->calm_left != NULL) {
+        fprintf(out,
+                "             the score is low again: they are trusted if it stays so for "
+                "another %s\n",
+                render_duration(doubt->calm_left, text));
+    }
     for (size_t i = 0; i < doubt->n_causes; i++) {
-        fprintf(out, "             %s: %s\n", doubt_cause_word((unsigned)doubt->causes[i]),
-                doubt_cause_sentence((unsigned)doubt->causes[i]));
+        bool is_past = doubt->n_suspect > 0 && !is_cause_now(doubt, doubt->causes[i]);
+
+        fprintf(out, "             %s%s: %s\n", doubt_cause_word((unsigned)doubt->causes[i]),
+                is_past ? " (not now)" : "", doubt_cause_sentence((unsigned)doubt->causes[i]));
+    }
+}
+
+/* "every group, by the cluster (set by ops at 2026-01-02 03:04:05)", a line each. */
+static void put_holds(FILE *out, const Jury__V1__GetStatusResponse *status)
+{
+    char time[RENDER_TEXT_BYTES];
+
+    for (size_t i = 0; i < status->n_holds; i++) {
+        const Jury__V1__Hold *hold = status->holds[i];
+        bool is_node = hold->source == JURY__V1__HOLD_SOURCE__HOLD_SOURCE_NODE ||
+                       hold->source == JURY__V1__HOLD_SOURCE__HOLD_SOURCE_NODE_GROUP;
+
+        fprintf(out, "%s%s, on %s", i == 0 ? "hold         " : "             ",
+                hold->group[0] != '\0' ? hold->group : "every group",
+                is_node ? "this node alone" : "all nodes");
+        if (hold->actor[0] != '\0') {
+            fprintf(out, ", by %s", hold->actor);
+        }
+        fprintf(out, "%s%s\n", hold->time != NULL ? ", since " : "",
+                hold->time != NULL ? render_time(hold->time, time) : "");
+    }
+    if (status->holds_total > status->n_holds) {
+        fprintf(out, "             and %zu more: nodectl hold show\n",
+                status->holds_total - status->n_holds);
+    }
+    if (status->holds_total > 0) {
+        fprintf(out, "             %" PRIu32 " %s in service here against the votes\n",
+                status->n_held_by_hold,
+                status->n_held_by_hold == 1 ? "backend stays" : "backends stay");
     }
 }
 
@@ -220,6 +268,7 @@ void render_status(struct ctl *ctl, const Jury__V1__GetStatusResponse *status)
                 status->n_fresh, status->n_observers, status->quorum);
     }
     put_doubt(out, status->self_doubt, false);
+    put_holds(out, status);
     if (groups != NULL) {
         fprintf(out,
                 "groups       %" PRIu32 ": %" PRIu32 " ok, %" PRIu32 " degraded, %" PRIu32

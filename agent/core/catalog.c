@@ -55,6 +55,11 @@ int64_t catalog_wall_ms(const struct catalog *catalog)
     return catalog->wall_ms;
 }
 
+const char *catalog_actor(const struct catalog *catalog)
+{
+    return catalog->actor;
+}
+
 const struct cluster_settings *catalog_settings(const struct catalog *catalog)
 {
     return &catalog->settings->settings;

@@ -95,6 +95,8 @@ struct cluster_id catalog_cluster_id(const struct catalog *catalog);
 struct hash128 catalog_state_hash(const struct catalog *catalog);
 /* Wall time of the newest command, never going back. */
 int64_t catalog_wall_ms(const struct catalog *catalog);
+/* Whose command made this revision, for people; "" = not known. Valid as long as the catalog. */
+const char *catalog_actor(const struct catalog *catalog);
 const struct cluster_settings *catalog_settings(const struct catalog *catalog);
 uint64_t catalog_settings_changed_revision(const struct catalog *catalog);
 

@@ -131,6 +131,7 @@ void catalog_encode_header(struct catalog *catalog)
     write_fields(&writer, catalog);
     write_hash(&writer, &catalog->chain);
     bytes_write_u32(&writer, 3 + catalog->groups.n_chunks + catalog->listeners.n_chunks);
+    bytes_write_string(&writer, catalog->actor); /* for people, so outside the chain */
     chunk_seal(&writer);
     free(catalog->header.data);
     catalog->header = chunk_take(&writer);
@@ -153,6 +154,9 @@ bool chunk_read_header(struct codec_in *in, struct chunk_header *ret_header)
     fields->chain_before = read_hash(bytes);
     fields->chain = read_hash(bytes);
     ret_header->n_chunks = bytes_read_u32(bytes);
+    if (in->minor >= 2) {
+        bytes_read_string(bytes, fields->actor, sizeof fields->actor);
+    }
     return codec_done(in);
 }
 

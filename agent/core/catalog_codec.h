@@ -21,7 +21,8 @@
 #include "common/model/listener.h"
 
 #define CODEC_MAJOR 1
-#define CODEC_MINOR 2 /* 1: hold, guard; 2: damping, slow return, shadow, alarm */
+/* 1: hold, guard; 2: damping, slow return, shadow, alarm, whose change a revision is */
+#define CODEC_MINOR 2
 
 /* --- framing --- */
 

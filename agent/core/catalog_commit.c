@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/core/catalog_state.h"
+#include "common/base/str.h"
 
 static bool is_changed(const struct group_draft *draft)
 {
@@ -275,6 +276,7 @@ void plan_commit(struct plan *plan, struct catalog_state *state)
     if (plan->command->wall_ms > next->wall_ms) {
         next->wall_ms = plan->command->wall_ms;
     }
+    str_copy(next->actor, sizeof next->actor, plan->command->actor);
     if (plan->init != NULL) {
         next->cluster_id = plan->init->cluster_id;
     }

@@ -396,6 +396,7 @@ struct catalog *catalog_copy(const struct catalog *from)
     catalog->revision = from->revision;
     catalog->cluster_id = from->cluster_id;
     catalog->wall_ms = from->wall_ms;
+    memcpy(catalog->actor, from->actor, sizeof catalog->actor);
     catalog->counters = from->counters;
     catalog->content = from->content;
     catalog->chain_before = from->chain_before;

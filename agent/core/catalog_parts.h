@@ -157,6 +157,7 @@ struct catalog {
     uint64_t revision;
     struct cluster_id cluster_id;
     int64_t wall_ms;
+    char actor[LIMIT_NAME_BYTES + 1]; /* of this revision's command */
     struct catalog_counters counters;
     struct hash128 content;      /* sum of the hashes of all parts' chunks */
     struct hash128 chain_before; /* chain of revision - 1 */

@@ -299,6 +299,7 @@ static void take_fields(struct catalog *catalog, const struct catalog *fields)
     catalog->revision = fields->revision;
     catalog->cluster_id = fields->cluster_id;
     catalog->wall_ms = fields->wall_ms;
+    memcpy(catalog->actor, fields->actor, sizeof catalog->actor);
     catalog->counters = fields->counters;
     catalog->content = fields->content;
     catalog->chain_before = fields->chain_before;

@@ -7,6 +7,7 @@
 #include "agent/core/engine_state.h"
 #include "common/base/err.h"
 #include "common/base/plant.h"
+#include "common/base/str.h"
 
 struct follow {
     struct engine *engine;
@@ -332,7 +333,11 @@ int engine_take_catalog(struct engine *engine, struct catalog *catalog,
                             .revision = catalog_revision(catalog)};
     struct catalog_diff_hooks hooks = {.user = &follow};
 
+    bool is_next = follow.revision == follow.revision_before + 1;
+
     engine->catalog = catalog_ref(catalog);
+    str_copy(engine->change_actor, sizeof engine->change_actor,
+             is_next ? catalog_actor(catalog) : "");
     engine->chunks_known = 0;
     follow_interval(engine);
     follow_observers(engine);
@@ -348,7 +353,9 @@ int engine_take_catalog(struct engine *engine, struct catalog *catalog,
     catalog_diff(before, catalog, &hooks);
     catalog_unref(before);
 
-    engine_log(engine, EVENT_CATALOG_ADOPTED);
+    struct event *event = engine_log(engine, EVENT_CATALOG_ADOPTED);
+    event->from = is_next;
+    str_copy(event->actor, sizeof event->actor, catalog_actor(catalog));
     actions->verdicts_changed = true;
     return 0;
 }

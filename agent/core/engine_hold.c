@@ -1,6 +1,7 @@
 /* The hold switch: it freezes ejections, replicated or this node's own; recoveries apply (spec.md
  * 5). What it does to an answer is in engine_guard.c. */
 #include "agent/core/engine_state.h"
+#include "agent/core/engine_view.h"
 #include "common/base/str.h"
 
 bool engine_is_held(const struct engine *engine, const struct engine_scope *scope)
@@ -23,6 +24,22 @@ static void tell_hold(struct engine *engine, const char *group, enum hold_source
         engine->counters.holds_entered++;
     } else {
         engine->counters.holds_left++;
+    }
+}
+
+void engine_tell_held(struct engine *engine, uint32_t row, struct event *event)
+{
+    const struct engine_backend *backend = &engine->backends[row];
+    struct hold_view holds[4];
+    size_t n = engine_view_holds(engine, "", holds);
+
+    n += engine_view_holds(engine, engine->scopes[backend->scope].name, holds + n);
+    event->guard = GUARD_HOLD;
+    event->to = (backend->held_causes & HELD_BY_HOLD) != 0;
+    event->from = !event->to;
+    if (event->to && n > 0) {
+        event->hold_source = holds[0].source;
+        str_copy(event->actor, sizeof event->actor, holds[0].by.actor);
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include "agent/core/engine_state.h"
 #include "common/base/plant.h"
+#include "common/base/str.h"
 
 void engine_unlink_user(struct engine *engine, uint32_t row)
 {
@@ -162,6 +163,18 @@ static void follow_state(struct engine *engine, uint32_t row, bool is_new, bool 
     }
 }
 
+static void tell_admin(struct engine *engine, const struct engine_backend *backend,
+                       uint8_t admin_state)
+{
+    struct event *event = engine_log(engine, EVENT_ADMIN_CHANGED);
+
+    event->from = backend->admin_state;
+    event->to = admin_state;
+    event->backend = backend->at;
+    memcpy(event->group, engine->scopes[backend->scope].name, sizeof event->group);
+    str_copy(event->actor, sizeof event->actor, engine->change_actor);
+}
+
 void engine_update_row(struct engine *engine, uint32_t scope, const struct catalog_backend *from)
 {
     uint32_t row = from->row.row;
@@ -190,6 +203,9 @@ void engine_update_row(struct engine *engine, uint32_t scope, const struct catal
     backend->at = from->spec.at;
     backend->scope = scope;
     backend->weight = from->spec.weight;
+    if (!is_new && backend->admin_state != from->spec.admin_state) {
+        tell_admin(engine, backend, from->spec.admin_state);
+    }
     backend->admin_state = from->spec.admin_state;
     backend->life = from->life;
     backend->drain_revision = from->drain_revision;

@@ -61,7 +61,7 @@ struct engine_backend {
     uint8_t health_state;
     uint8_t held_causes;
     bool is_gray;
-    bool is_unreachable;
+    bool is_unreachable;  /* and it steers */
     bool is_pending;      /* the votes say down, and it is not its turn yet */
     bool is_returning;    /* the votes say up, and a guard lets it wait */
     bool is_damped;       /* with it: that is flap damping, not the limit on returns */
@@ -166,8 +166,10 @@ struct engine {
     uint64_t vote_interval_ns;
     uint64_t start_ns; /* of the engine: nobody can have been heard before */
     struct self_doubt doubt;
-    bool doubt_is_due;      /* something that the doubt depends on changed */
-    uint32_t suspect_mask;  /* what the doubt came to when it was last judged */
+    bool doubt_is_due;     /* something that the doubt depends on changed */
+    uint32_t suspect_mask; /* what the doubt came to when it was last judged */
+    /* Whose change the catalog is that was taken in last; "" = not one's alone, or not known. */
+    char change_actor[LIMIT_NAME_BYTES + 1];
     uint8_t hold_sources;   /* enum hold_source: HOLD_BY_CLUSTER, HOLD_BY_NODE */
     uint64_t hold_since_ns; /* of the first of them */
     struct hold_origin held_by_cluster;
@@ -390,6 +392,9 @@ void engine_follow_group_hold(struct engine *engine, struct engine_scope *scope,
                               const struct server_group *spec);
 /* Any hold is on for the scope, whether it freezes anything or not. */
 bool engine_is_held(const struct engine *engine, const struct engine_scope *scope);
+/* Fill in an event of a backend that is held from now on, or not any more: which hold, and whose.
+ */
+void engine_tell_held(struct engine *engine, uint32_t row, struct event *event);
 /* Since when anything holds this scope; 0 = nothing does. */
 uint64_t engine_hold_since_ns(const struct engine *engine, const struct engine_scope *scope);
 

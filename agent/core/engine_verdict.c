@@ -322,6 +322,29 @@ static bool past_initial(struct engine *engine, uint32_t row)
     return false;
 }
 
+static bool is_held(const struct engine_backend *backend)
+{
+    return (backend->held_causes & HELD_BY_HOLD) != 0;
+}
+
+/* A verdict that goes down, or that a guard freezes, ends what `unreachable` steers, and that is no
+ * news of the backend: while the own probes fail nobody is told that it is reachable. Nothing is
+ * remembered for it, so that a replay of the votes tells the same. */
+static void follow_reachable(struct engine *engine, struct engine_backend *backend,
+                             bool is_unreachable, const struct tally *tally)
+{
+    bool still_fails = tally->own_opinion == OPINION_FAIL && !tally->own_is_suspect;
+
+    if (is_unreachable == backend->is_unreachable) {
+        return;
+    }
+    backend->is_unreachable = is_unreachable;
+    id_set_add(&engine->dirty_scopes, backend->scope);
+    if (is_unreachable || !still_fails) {
+        log_backend(engine, backend, EVENT_REACHABLE_CHANGED, tally)->to = is_unreachable;
+    }
+}
+
 static void judge_row(struct engine *engine, uint32_t row, const struct tally *tally,
                       struct engine_actions *actions)
 {
@@ -341,6 +364,7 @@ static void judge_row(struct engine *engine, uint32_t row, const struct tally *t
             ? 0
             : (uint8_t)(backend->held_causes & (HELD_CHECK_CHANGED | HELD_LAST_KNOWN_GOOD));
 
+    bool was_held = is_held(backend);
     backend->held_causes = answer.held_causes | kept;
     backend->is_gray = answer.is_gray;
     if (answer.health_state != before) {
@@ -352,11 +376,10 @@ static void judge_row(struct engine *engine, uint32_t row, const struct tally *t
         tell_verdict(engine, row, before, tally);
         id_set_add(&engine->dirty_scopes, backend->scope);
     }
-    if (answer.is_unreachable != backend->is_unreachable) {
-        backend->is_unreachable = answer.is_unreachable;
-        log_backend(engine, backend, EVENT_REACHABLE_CHANGED, tally)->to = answer.is_unreachable;
-        id_set_add(&engine->dirty_scopes, backend->scope);
+    if (was_held != is_held(backend)) {
+        engine_tell_held(engine, row, log_backend(engine, backend, EVENT_HELD_CHANGED, tally));
     }
+    follow_reachable(engine, backend, answer.is_unreachable, tally);
 }
 
 void engine_judge_slot(struct engine *engine, uint32_t slot, struct engine_actions *actions)

@@ -310,44 +310,6 @@ static const struct engine_scope *scope_of(const struct engine *engine,
     return &engine->scopes[engine->rows[group->row.row].scope];
 }
 
-static size_t add_hold(struct hold_view holds[], size_t n, unsigned sources,
-                       enum hold_source source, const struct hold_origin *by)
-{
-    if ((sources & source) == 0) {
-        return n;
-    }
-    holds[n] = (struct hold_view){.source = (uint8_t)source, .by = *by};
-    return n + 1;
-}
-
-size_t engine_view_holds(const struct engine *engine, const char *name, struct hold_view holds[2])
-{
-    const struct catalog_group *group = find_group(engine, name);
-    size_t n = 0;
-
-    if (name[0] == '\0') {
-        n = add_hold(holds, n, engine->hold_sources, HOLD_BY_CLUSTER, &engine->held_by_cluster);
-        return add_hold(holds, n, engine->hold_sources, HOLD_BY_NODE, &engine->held_by_node);
-    }
-    if (group != NULL) {
-        const struct engine_scope *scope = scope_of(engine, group);
-
-        n = add_hold(holds, n, scope->hold_sources, HOLD_BY_GROUP, &scope->held_by_group);
-        n = add_hold(holds, n, scope->hold_sources, HOLD_BY_NODE_GROUP, &scope->held_by_node);
-    }
-    return n;
-}
-
-uint32_t engine_n_held_by_hold(const struct engine *engine)
-{
-    uint32_t n = 0;
-
-    for (uint32_t row = 0; row < engine->n_rows; row++) {
-        n += (engine->backends[row].held_causes & HELD_BY_HOLD) != 0;
-    }
-    return n;
-}
-
 int engine_view_group(const struct engine *engine, const char *name, uint64_t now_ns,
                       struct group_view *ret_view)
 {
@@ -414,18 +376,37 @@ static void count_rows(const struct engine *engine, struct engine_status *status
     }
 }
 
-uint8_t engine_n_fresh(const struct engine *engine, uint64_t now_ns)
+/* with_suspects: those as well that doubt some of their own probes. */
+static uint8_t count_fresh(const struct engine *engine, uint64_t now_ns, bool with_suspects)
 {
-    uint8_t n = observers_self_counts(&engine->observers);
+    bool is_trusted = with_suspects || engine->suspect_mask == 0;
+    uint8_t n = observers_self_counts(&engine->observers) && is_trusted;
 
     for (uint64_t left = observers_peers(&engine->observers); left != 0; left &= left - 1) {
         struct votes_peer_look look;
 
         votes_look_peer(engine->votes, (uint32_t)__builtin_ctzll(left), &look);
         n = (uint8_t)(n + (look.vector_ns != 0 &&
-                           age_of(now_ns, look.vector_ns) <= 3 * engine->vote_interval_ns));
+                           age_of(now_ns, look.vector_ns) <= 3 * engine->vote_interval_ns &&
+                           (with_suspects || look.suspect_mask == 0)));
     }
     return n;
+}
+
+uint8_t engine_n_fresh(const struct engine *engine, uint64_t now_ns)
+{
+    return count_fresh(engine, now_ns, true);
+}
+
+/* What is left of the five seconds; 0 while the score is too high, and without doubt. */
+static uint64_t calm_left_ns(const struct doubt_look *look, uint64_t now_ns)
+{
+    uint64_t calm_ns = age_of(now_ns, look->high_ns);
+
+    if (look->mask == 0 || look->score > DOUBT_SCORE_CALM) {
+        return 0;
+    }
+    return calm_ns < DOUBT_CALM_NS ? DOUBT_CALM_NS - calm_ns : 1;
 }
 
 void engine_view_doubt(const struct engine *engine, uint64_t now_ns, struct doubt_view *ret_view)
@@ -437,7 +418,9 @@ void engine_view_doubt(const struct engine *engine, uint64_t now_ns, struct doub
         .score = look.score,
         .causes = look.causes,
         .suspect_mask = engine->suspect_mask,
+        .causes_now = look.causes_now,
         .since_ns = look.mask != 0 ? age_of(now_ns, look.since_ns) : 0,
+        .calm_left_ns = calm_left_ns(&look, now_ns),
         .n_sentinels = self_doubt_n_witnesses(&engine->doubt, now_ns),
     };
 }
@@ -456,6 +439,7 @@ void engine_view_status(const struct engine *engine, uint64_t now_ns,
         .n_observers = tally.n_observers,
         .quorum = tally_quorum(&tally),
         .n_fresh = engine_n_fresh(engine, now_ns),
+        .n_trusted = count_fresh(engine, now_ns, false),
         .next_event = engine->events.next_sequence,
     };
     count_rows(engine, ret_status);

@@ -169,16 +169,23 @@ struct hold_view {
  * group that is not there. */
 size_t engine_view_holds(const struct engine *engine, const char *group, struct hold_view holds[2]);
 
+/* "hold is on for every group (cluster, by ops) and for 2 groups of its own"; empty = none is. */
+#define HOLD_TEXT_BYTES 512
+void engine_say_holds(const struct engine *engine, char text[HOLD_TEXT_BYTES]);
+
 /* Backends that stay in service because of a hold, against the votes. */
 uint32_t engine_n_held_by_hold(const struct engine *engine);
 
 /* How far this node trusts its own probes (self_doubt.h). */
 struct doubt_view {
-    uint8_t score;         /* 0..7, the highest of all kinds */
-    uint8_t causes;        /* bits 1 << enum doubt_cause */
+    uint8_t score;      /* 0..7, the highest of all kinds */
+    uint8_t causes;     /* bits 1 << enum doubt_cause; while something is suspect, all since then */
+    uint8_t causes_now; /* of the score as it is */
     uint32_t suspect_mask; /* bits 1 << enum check_type */
     uint64_t since_ns;     /* how long something has been suspect; 0 = nothing is */
-    uint8_t n_sentinels;   /* that answer: peers and this node's own */
+    uint64_t
+        calm_left_ns;    /* suspect, and the score is low: how long it has to stay so yet; else 0 */
+    uint8_t n_sentinels; /* that answer: peers and this node's own */
 };
 void engine_view_doubt(const struct engine *engine, uint64_t now_ns, struct doubt_view *ret_view);
 
@@ -244,7 +251,8 @@ struct engine_status {
     uint32_t vote_interval_ms;
     bool is_observer;
     uint8_t n_observers, quorum;
-    uint8_t n_fresh; /* observers heard within 3 V, this node included */
+    uint8_t n_fresh;   /* observers heard within 3 V, this node included */
+    uint8_t n_trusted; /* of those, how many doubt none of their own probes */
     uint32_t n_targets;
     uint32_t n_groups, n_groups_by_state[5]; /* indexed by enum group_state */
     uint32_t n_backends, n_by_state[6];      /* indexed by enum health_state */

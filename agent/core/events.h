@@ -18,14 +18,19 @@ enum event_kind {
     EVENT_OPINION_CHANGED = 3,   /* this node's own; from, to: enum opinion */
     EVENT_GROUP_CHANGED = 4,     /* from, to: enum group_state */
     EVENT_OBSERVERS_CHANGED = 5, /* from, to: n */
-    EVENT_CATALOG_ADOPTED = 6,   /* revision */
-    EVENT_CATALOGS_DIFFER = 7,   /* alarm: node_id has another catalog at the same revision */
-    EVENT_PEER_EPOCH = 8,        /* node_id was started again */
-    EVENT_DRAIN_DONE = 9,        /* all nodes are done with a backend's drain or removal */
-    EVENT_SELF_DOUBT = 10,       /* from, to: kinds of probes (bits) that this node doubts;
-                                    doubt_score, doubt_causes */
-    EVENT_GUARD_CHANGED = 11 /* guard; to: 1 entered, 0 left, or GUARD_EVENT_STOPPED; of a group, or
-                                of all without one */
+    EVENT_CATALOG_ADOPTED = 6, /* revision; actor of its command; from: 1 = it follows the one that
+                                  was in use, 0 = others came in between, or it is the first */
+    EVENT_CATALOGS_DIFFER = 7, /* alarm: node_id has another catalog at the same revision */
+    EVENT_PEER_EPOCH = 8,      /* node_id was started again */
+    EVENT_DRAIN_DONE = 9,      /* all nodes are done with a backend's drain or removal */
+    EVENT_SELF_DOUBT = 10,     /* from, to: kinds of probes (bits) that this node doubts;
+                                  doubt_score, doubt_causes */
+    EVENT_GUARD_CHANGED = 11,  /* guard; to: 1 entered, 0 left, or GUARD_EVENT_STOPPED; of a group,
+                                  or  of all without one */
+    EVENT_HELD_CHANGED = 12,   /* to: 1 a hold keeps a backend in service that the votes would take
+                                  out, 0 not any more; hold_source, actor */
+    EVENT_ADMIN_CHANGED = 13 /* from, to: enum admin_state; actor, if one alone changed the catalog
+                                meanwhile */
 };
 /* Of the shadow: its time is over, and it goes on, as it would take out too many. */
 #define GUARD_EVENT_STOPPED 2
@@ -66,7 +71,7 @@ struct event {
     uint64_t since_first_fail_ns;     /* verdicts to unhealthy: since the start of this node's first
                                          failing probe of the streak; 0 = none of its own */
     char group[LIMIT_NAME_BYTES + 1]; /* empty when it is no group's */
-    char actor[LIMIT_NAME_BYTES + 1]; /* who switched a hold; else empty */
+    char actor[LIMIT_NAME_BYTES + 1]; /* whose doing it was; empty = nobody's, or not known */
     struct endpoint backend;          /* family 0 when it is no backend's */
     struct event_vote votes[EVENT_VOTES];
 };

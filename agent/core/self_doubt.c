@@ -382,6 +382,10 @@ void self_doubt_look(const struct self_doubt *doubt, struct doubt_look *ret_look
         if (kind->is_suspect && (ret_look->since_ns == 0 || kind->since_ns < ret_look->since_ns)) {
             ret_look->since_ns = kind->since_ns;
         }
+        if (kind->is_suspect && kind->high_ns > ret_look->high_ns) {
+            ret_look->high_ns = kind->high_ns;
+        }
         ret_look->causes |= ret_look->mask == 0 ? kind->causes : 0;
+        ret_look->causes_now |= kind->causes;
     }
 }

@@ -167,9 +167,11 @@ uint8_t self_doubt_n_witnesses(const struct self_doubt *doubt, uint64_t now_ns);
 /* For views: the highest score, and since when the longest suspicion that lasts has lasted. */
 struct doubt_look {
     uint8_t score;
-    uint8_t causes; /* of that score now, or of the doubt that lasts */
+    uint8_t causes;     /* of that score now, or of the doubt that lasts */
+    uint8_t causes_now; /* of the scores now */
     uint32_t mask;
     uint64_t since_ns; /* with a mask */
+    uint64_t high_ns;  /* with a mask: when a score was last too high to end it */
 };
 void self_doubt_look(const struct self_doubt *doubt, struct doubt_look *ret_look);
 

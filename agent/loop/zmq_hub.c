@@ -281,3 +281,17 @@ const char *zmq_frame_user_id(zmq_msg_t *frame)
 
     return user_id == NULL ? "" : user_id;
 }
+
+/* libzmq says "localhost:UID:GID:PID" of a unix socket. */
+int64_t zmq_frame_uid(zmq_msg_t *frame)
+{
+    const char *peer = zmq_msg_gets(frame, "Peer-Address");
+    const char *colon = peer == NULL ? NULL : strchr(peer, ':');
+    unsigned long uid, gid, pid;
+    char end;
+
+    if (colon == NULL || sscanf(colon, ":%lu:%lu:%lu%c", &uid, &gid, &pid, &end) != 3) {
+        return -1;
+    }
+    return uid <= UINT32_MAX ? (int64_t)uid : -1;
+}

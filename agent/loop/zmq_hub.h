@@ -91,5 +91,8 @@ int zmq_watch_send(struct zmq_watch *watch, const struct zmq_part parts[], size_
 
 /* The authenticated "role:id" of the connection a frame came on (zap.h), or "" without one. */
 const char *zmq_frame_user_id(zmq_msg_t *frame);
+/* User id of the process at the other end of a unix socket, as the kernel knew it when it
+ * connected; -1 = not known. */
+int64_t zmq_frame_uid(zmq_msg_t *frame);
 
 #endif

@@ -54,7 +54,7 @@ struct mesh_frames {
 struct mesh_caller {
     bool is_local;
     enum zap_role role;
-    const char *name;
+    const char *name; /* of the key; of the unix socket "local socket of node 1, uid 0" */
 };
 
 /* Everything is borrowed for the call. */

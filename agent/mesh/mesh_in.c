@@ -1,4 +1,5 @@
 /* What comes in: who says it, whether it is taken, and to whom it goes (mesh.h). */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "common/base/str.h"
 
 #define WHO_BYTES 96
+#define LOCAL_NAME_BYTES 80
 
 /* "node:3", quoted for the log. */
 static const char *quoted(const char *user_id, char who[WHO_BYTES])
@@ -238,8 +240,16 @@ void mesh_on_router_message(void *user, zmq_msg_t frames[], size_t n_frames)
 
 void mesh_on_local_message(void *user, zmq_msg_t frames[], size_t n_frames)
 {
-    const struct mesh_caller caller = {.is_local = true, .role = ZAP_ROLE_ADMIN, .name = "local"};
+    const struct mesh *mesh = user;
+    int64_t uid = zmq_frame_uid(&frames[n_frames > 1 ? 1 : 0]);
+    char name[LOCAL_NAME_BYTES];
+    const struct mesh_caller caller = {.is_local = true, .role = ZAP_ROLE_ADMIN, .name = name};
 
+    /* No key can have such a name. */
+    int n = snprintf(name, sizeof name, "local socket of node %" PRIu64, mesh->node_id);
+    if (uid >= 0) {
+        snprintf(name + n, sizeof name - (size_t)n, ", uid %" PRId64, uid);
+    }
     on_call(user, &caller, ZAP_LOCAL_USER, frames, n_frames);
 }
 

@@ -7,6 +7,7 @@
 #include "agent/rpc/handlers_part.h"
 #include "agent/rpc/rpc_internal.h"
 #include "common/model/doubt.h"
+#include "common/model/names.h"
 #include "common/wire/object.h"
 #include "jury/v1/event.pb-c.h"
 
@@ -25,6 +26,10 @@ static const char *state_word(const struct event *event, uint8_t value)
         return value == 0 ? "trusted" : "suspect";
     case EVENT_GUARD_CHANGED:
         return guard_change_word(value);
+    case EVENT_HELD_CHANGED:
+        return value == 0 ? "free" : "held";
+    case EVENT_ADMIN_CHANGED:
+        return names_word(&names_admin_state, value);
     case EVENT_NONE:
     case EVENT_OBSERVERS_CHANGED:
     case EVENT_CATALOG_ADOPTED:
@@ -95,13 +100,13 @@ static char *verdict_sentence(const struct view *view, const struct event *event
 static char *doubt_sentence(const struct view *view, const struct event *event)
 {
     char causes[DOUBT_TEXT_BYTES];
-    char kinds[PART_KINDS_BYTES];
+    char kinds[DOUBT_KINDS_BYTES];
 
     if (event->to == 0) {
         return wire_text(view->arena, "this node trusts its own probes again");
     }
     return wire_format(view->arena, "this node doubts its own %s probes (score %u): %s",
-                       part_kinds_format(event->to, kinds), event->doubt_score,
+                       doubt_kinds_format(event->to, kinds), event->doubt_score,
                        doubt_causes_format(event->doubt_causes, causes));
 }
 
@@ -122,6 +127,17 @@ static char *guard_sentence(const struct view *view, const struct event *event, 
     }
     return wire_format(view->arena, "guard %s of %s is %s", guard_word(event->guard), of,
                        state_word(event, event->to));
+}
+
+static char *held_sentence(const struct view *view, const struct event *event, const char *what)
+{
+    if (event->to == 0) {
+        return wire_format(view->arena, "no hold keeps %s in service any more", what);
+    }
+    return wire_format(view->arena,
+                       "%s stays in service by a hold (%s%s%s), though %u of %u votes fail", what,
+                       hold_source_word(event->hold_source), event->actor[0] != '\0' ? ", by " : "",
+                       event->actor, event->n_fail, event->n_counted);
 }
 
 static char *sentence(const struct view *view, const struct event *event)
@@ -147,7 +163,15 @@ static char *sentence(const struct view *view, const struct event *event)
     case EVENT_OBSERVERS_CHANGED:
         return wire_format(arena, "observing nodes: %u, before %u", event->to, event->from);
     case EVENT_CATALOG_ADOPTED:
-        return wire_format(arena, "revision %" PRIu64 " is in use", event->revision);
+        return wire_format(arena, "revision %" PRIu64 " is in use%s%s", event->revision,
+                           event->actor[0] == '\0' ? ""
+                           : event->from == 1      ? ", by "
+                                                   : ", the last change by ",
+                           event->actor);
+    case EVENT_ADMIN_CHANGED:
+        return wire_format(arena, "the admin state of %s is %s, was %s%s%s", what,
+                           state_word(event, event->to), state_word(event, event->from),
+                           event->actor[0] != '\0' ? ", by " : "", event->actor);
     case EVENT_CATALOGS_DIFFER:
         return wire_format(arena,
                            "node %" PRIu64 " has another catalog at the same revision %" PRIu64
@@ -161,6 +185,8 @@ static char *sentence(const struct view *view, const struct event *event)
         return doubt_sentence(view, event);
     case EVENT_GUARD_CHANGED:
         return guard_sentence(view, event, what);
+    case EVENT_HELD_CHANGED:
+        return held_sentence(view, event, what);
     case EVENT_NONE:
         break;
     }

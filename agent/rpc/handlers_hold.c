@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "agent/core/engine_view.h"
-#include "agent/rpc/rpc_internal.h"
+#include "agent/rpc/handlers_part.h"
 #include "common/base/str.h"
 #include "common/wire/object.h"
 #include "jury/v1/hold.pb-c.h"
@@ -72,6 +72,7 @@ ProtobufCMessage *handle_set_hold_answer_new(struct wire_arena *arena,
         return NULL;
     }
     response->revision = answer->revision;
+    response->is_unchanged = apply_outcome(answer, 0) == OUTCOME_UNCHANGED;
     return &response->base;
 }
 
@@ -87,17 +88,19 @@ ProtobufCMessage *handle_clear_hold_answer_new(struct wire_arena *arena,
         return NULL;
     }
     response->revision = answer->revision;
+    response->is_unchanged = apply_outcome(answer, 0) == OUTCOME_UNCHANGED;
     return &response->base;
 }
 
 /* --- this node alone --- */
 
-static uint64_t node_id_of(const struct view *view)
+/* Whether this node's own hold of the group, or of all, is on. */
+static bool is_overridden(const struct view *view, const char *group)
 {
-    struct rpc_node node = {0};
+    struct hold_view holds[2];
+    size_t n = view->engine == NULL ? 0 : engine_view_holds(view->engine, group, holds);
 
-    view->server->hooks.node(view->server->hooks.user, &node);
-    return node.node_id;
+    return n > 0 && (holds[n - 1].source & (HOLD_BY_NODE | HOLD_BY_NODE_GROUP)) != 0;
 }
 
 int handle_override_hold(const struct view *view, const ProtobufCMessage *request,
@@ -116,6 +119,7 @@ int handle_override_hold(const struct view *view, const ProtobufCMessage *reques
     if (override->group[0] != '\0' && catalog_group_find(view->catalog, override->group) == NULL) {
         return errmsg_set(err, ERR_NOTFOUND, "server group \"%.128s\" not found", override->group);
     }
+    bool was_on = is_overridden(view, override->group);
     int rc = server->hooks.override_hold(server->hooks.user, &hold);
     if (rc != 0) {
         return errmsg_set(err, rc, "this node has no catalog yet");
@@ -123,52 +127,14 @@ int handle_override_hold(const struct view *view, const ProtobufCMessage *reques
     Jury__V1__OverrideHoldResponse *response =
         WIRE_NEW(view->arena, Jury__V1__OverrideHoldResponse, jury__v1__override_hold_response);
     if (response != NULL) {
-        response->node_id = node_id_of(view);
+        response->node_id = part_node_of(view).node_id;
+        response->is_unchanged = was_on == hold.is_on;
         *ret_response = &response->base;
     }
     return 0;
 }
 
 /* --- what is on --- */
-
-static Jury__V1__HoldSource source_of(unsigned source)
-{
-    switch ((enum hold_source)source) {
-    case HOLD_BY_CLUSTER:
-        return JURY__V1__HOLD_SOURCE__HOLD_SOURCE_CLUSTER;
-    case HOLD_BY_GROUP:
-        return JURY__V1__HOLD_SOURCE__HOLD_SOURCE_GROUP;
-    case HOLD_BY_NODE:
-        return JURY__V1__HOLD_SOURCE__HOLD_SOURCE_NODE;
-    case HOLD_BY_NODE_GROUP:
-        return JURY__V1__HOLD_SOURCE__HOLD_SOURCE_NODE_GROUP;
-    }
-    return JURY__V1__HOLD_SOURCE__HOLD_SOURCE_UNSPECIFIED;
-}
-
-/* False when the arena is used up. */
-static bool add_holds(const struct view *view, const char *group,
-                      Jury__V1__ListHoldsResponse *response)
-{
-    struct hold_view holds[2];
-    size_t n = engine_view_holds(view->engine, group, holds);
-
-    for (size_t i = 0; i < n; i++) {
-        Jury__V1__Hold *hold = WIRE_NEW(view->arena, Jury__V1__Hold, jury__v1__hold);
-
-        if (hold == NULL) {
-            return false;
-        }
-        hold->source = source_of(holds[i].source);
-        hold->group = wire_text(view->arena, group);
-        hold->actor = wire_text(view->arena, holds[i].by.actor);
-        if (holds[i].by.wall_ms != 0) {
-            hold->time = wire_timestamp_new(view->arena, holds[i].by.wall_ms);
-        }
-        response->holds[response->n_holds++] = hold;
-    }
-    return true;
-}
 
 int handle_list_holds(const struct view *view, const ProtobufCMessage *request,
                       ProtobufCMessage **ret_response, struct errmsg *err)
@@ -183,20 +149,11 @@ int handle_list_holds(const struct view *view, const ProtobufCMessage *request,
     if (response == NULL) {
         return 0;
     }
-    size_t n_groups = catalog_n_groups(view->catalog);
-    response->node_id = node_id_of(view);
-    response->holds = wire_alloc_array(view->arena, 2 * (n_groups + 1), sizeof *response->holds);
-    if (response->holds == NULL || !add_holds(view, "", response)) {
-        return 0;
-    }
-    for (size_t i = 0; i < n_groups; i++) {
-        const char *name = catalog_group_at(view->catalog, i)->spec.name;
-
-        if (!add_holds(view, name, response)) {
-            return 0;
-        }
-    }
+    response->node_id = part_node_of(view).node_id;
+    response->n_holds =
+        part_holds_new(view, 2 * (catalog_n_groups(view->catalog) + 1), &response->holds);
     response->n_backends = engine_n_held_by_hold(view->engine);
+    response->revision = catalog_revision(view->catalog);
     *ret_response = &response->base;
     return 0;
 }

@@ -113,7 +113,7 @@ int handle_check_ready(const struct view *view, const ProtobufCMessage *request,
         }
         message->name = wire_text(view->arena, check.name);
         message->is_ok = check.is_ok;
-        message->message = wire_text(view->arena, check.is_ok ? "" : check.message.text);
+        message->message = wire_text(view->arena, check.message.text);
         response->is_ready = response->is_ready && check.is_ok;
         response->checks[response->n_checks++] = message;
         check = (struct rpc_ready_check){.is_ok = false};

@@ -150,20 +150,6 @@ static size_t kinds_new(const struct view *view, uint32_t mask, Jury__V1__CheckT
     return n;
 }
 
-char *part_kinds_format(uint32_t kinds, char text[PART_KINDS_BYTES])
-{
-    size_t n = 0;
-
-    text[0] = '\0';
-    for (unsigned type = 0; type < 32 && n < PART_KINDS_BYTES; type++) {
-        if ((kinds >> type & 1) != 0) {
-            n += (size_t)snprintf(text + n, PART_KINDS_BYTES - n, "%s%s", n > 0 ? ", " : "",
-                                  names_word(&names_check_type, type));
-        }
-    }
-    return text;
-}
-
 size_t part_doubt_causes(const struct view *view, uint32_t causes,
                          Jury__V1__DoubtCause **ret_causes)
 {
@@ -193,6 +179,9 @@ Jury__V1__SelfDoubt *part_doubt_new(const struct view *view)
     message->n_causes = part_doubt_causes(view, doubt.causes, &message->causes);
     message->since =
         doubt.suspect_mask != 0 ? wire_duration_new(view->arena, doubt.since_ns) : NULL;
+    message->n_causes_now = part_doubt_causes(view, doubt.causes_now, &message->causes_now);
+    message->calm_left =
+        doubt.calm_left_ns != 0 ? wire_duration_new(view->arena, doubt.calm_left_ns) : NULL;
     message->n_sentinels = doubt.n_sentinels;
     return message;
 }
@@ -253,4 +242,59 @@ size_t part_members_new(const struct view *view, uint64_t leader_id,
     }
     *ret_members = members;
     return n;
+}
+
+/* --- holds --- */
+
+static Jury__V1__HoldSource source_of(unsigned source)
+{
+    switch ((enum hold_source)source) {
+    case HOLD_BY_CLUSTER:
+        return JURY__V1__HOLD_SOURCE__HOLD_SOURCE_CLUSTER;
+    case HOLD_BY_GROUP:
+        return JURY__V1__HOLD_SOURCE__HOLD_SOURCE_GROUP;
+    case HOLD_BY_NODE:
+        return JURY__V1__HOLD_SOURCE__HOLD_SOURCE_NODE;
+    case HOLD_BY_NODE_GROUP:
+        return JURY__V1__HOLD_SOURCE__HOLD_SOURCE_NODE_GROUP;
+    }
+    return JURY__V1__HOLD_SOURCE__HOLD_SOURCE_UNSPECIFIED;
+}
+
+static Jury__V1__Hold *hold_new(const struct view *view, const char *group,
+                                const struct hold_view *from)
+{
+    Jury__V1__Hold *hold = WIRE_NEW(view->arena, Jury__V1__Hold, jury__v1__hold);
+
+    if (hold == NULL) {
+        return NULL;
+    }
+    hold->source = source_of(from->source);
+    hold->group = wire_text(view->arena, group);
+    hold->actor = wire_text(view->arena, from->by.actor);
+    if (from->by.wall_ms != 0) {
+        hold->time = wire_timestamp_new(view->arena, from->by.wall_ms);
+    }
+    return hold;
+}
+
+size_t part_holds_new(const struct view *view, size_t n_max, Jury__V1__Hold ***ret_holds)
+{
+    size_t n_groups = view->catalog == NULL ? 0 : catalog_n_groups(view->catalog);
+    size_t n_all = 0;
+    Jury__V1__Hold **holds = wire_alloc_array(view->arena, n_max, sizeof *holds);
+
+    *ret_holds = holds;
+    for (size_t i = 0; holds != NULL && view->engine != NULL && i <= n_groups; i++) {
+        const char *group = i == 0 ? "" : catalog_group_at(view->catalog, i - 1)->spec.name;
+        struct hold_view found[2];
+        size_t n = engine_view_holds(view->engine, group, found);
+
+        for (size_t j = 0; j < n; j++, n_all++) {
+            if (n_all < n_max) {
+                holds[n_all] = hold_new(view, group, &found[j]);
+            }
+        }
+    }
+    return view->arena->failed ? 0 : n_all;
 }

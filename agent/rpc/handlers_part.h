@@ -4,6 +4,7 @@
 
 #include "agent/rpc/rpc_internal.h"
 #include "jury/v1/cluster.pb-c.h"
+#include "jury/v1/hold.pb-c.h"
 
 struct rpc_store part_store_of(const struct view *view);
 struct rpc_node part_node_of(const struct view *view);
@@ -16,14 +17,14 @@ Jury__V1__StoreStatus *part_store_new(const struct view *view, const struct rpc_
 /* Each returns the number of messages in the array. */
 size_t part_data_planes_new(const struct view *view, uint64_t published_generation,
                             Jury__V1__DataPlaneStatus ***ret_planes);
-/* "tcp, http" of bits 1 << enum check_type. Returns text. */
-#define PART_KINDS_BYTES 64
-char *part_kinds_format(uint32_t kinds, char text[PART_KINDS_BYTES]);
 /* causes: bits 1 << enum doubt_cause. */
 size_t part_doubt_causes(const struct view *view, uint32_t causes,
                          Jury__V1__DoubtCause **ret_causes);
 /* NULL when the arena is used up. */
 Jury__V1__SelfDoubt *part_doubt_new(const struct view *view);
+/* The cluster's and this node's holds, then by group; the first n_max. Returns how many there are
+ * altogether; 0 when the arena is used up. */
+size_t part_holds_new(const struct view *view, size_t n_max, Jury__V1__Hold ***ret_holds);
 size_t part_members_new(const struct view *view, uint64_t leader_id,
                         Jury__V1__MemberStatus ***ret_members);
 

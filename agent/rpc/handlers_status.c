@@ -7,6 +7,7 @@
 #include "common/wire/object.h"
 
 #define PROBLEMS_MAX 80
+#define HOLDS_MAX 16
 
 static void add_problem(const struct view *view, Jury__V1__GetStatusResponse *response,
                         char *sentence)
@@ -111,18 +112,15 @@ static void add_other_problems(const struct view *view, const struct rpc_node *n
 static void add_doubt(const struct view *view, Jury__V1__GetStatusResponse *response)
 {
     struct doubt_view doubt = {0};
-    char causes[DOUBT_TEXT_BYTES];
-    char kinds[PART_KINDS_BYTES];
+    char text[DOUBT_SENTENCE_BYTES];
 
     if (view->engine != NULL) {
         engine_view_doubt(view->engine, view->now_ns, &doubt);
     }
     if (doubt.suspect_mask != 0) {
-        add_problem(view, response,
-                    wire_format(view->arena,
-                                "this node doubts its own %s probes (%s): they count nowhere",
-                                part_kinds_format(doubt.suspect_mask, kinds),
-                                doubt_causes_format(doubt.causes, causes)));
+        add_problem(
+            view, response,
+            wire_text(view->arena, doubt_sentence_format(doubt.suspect_mask, doubt.causes, text)));
     }
 }
 
@@ -183,6 +181,15 @@ static void fill_counts(const struct view *view, Jury__V1__GetStatusResponse *re
     response->n_fresh = status.n_fresh;
 }
 
+static void fill_holds(const struct view *view, Jury__V1__GetStatusResponse *response)
+{
+    size_t n_all = part_holds_new(view, HOLDS_MAX, &response->holds);
+
+    response->holds_total = (uint32_t)n_all;
+    response->n_holds = n_all < HOLDS_MAX ? n_all : HOLDS_MAX;
+    response->n_held_by_hold = n_all == 0 ? 0 : engine_n_held_by_hold(view->engine);
+}
+
 static Jury__V1__ClusterHealth health_of(const struct rpc_store *store, size_t n_problems)
 {
     if (store->state == RPC_STORE_WAITING || store->state == RPC_STORE_NONE) {
@@ -224,6 +231,7 @@ int handle_get_status(const struct view *view, const ProtobufCMessage *request,
         part_data_planes_new(view, node.published_generation, &response->data_planes);
     response->is_last_known_good = node.is_last_known_good;
     fill_counts(view, response);
+    fill_holds(view, response);
     response->self_doubt = part_doubt_new(view);
     response->problems = wire_alloc_array(view->arena, PROBLEMS_MAX, sizeof *response->problems);
     add_store_problems(view, &store, response);

@@ -53,7 +53,7 @@ enum rpc_caller {
 struct rpc_identity {
     uint8_t caller;                  /* enum rpc_caller */
     uint8_t role;                    /* enum key_role; KEY_ROLE_NONE is refused everything */
-    char name[LIMIT_NAME_BYTES + 1]; /* of the key; "local" for the unix socket */
+    char name[LIMIT_NAME_BYTES + 1]; /* of the key, or words for the unix socket */
 };
 
 /* Where the answer goes: kept with the call and given back, not looked into. */

@@ -98,7 +98,7 @@ struct rpc_data_plane {
 struct rpc_ready_check {
     char name[32]; /* lower_snake */
     bool is_ok;
-    struct errmsg message; /* when not */
+    struct errmsg message; /* when not; else empty, or what one should know all the same */
 };
 
 #endif

@@ -87,7 +87,7 @@ struct change {
 struct command {
     struct request_id request_id; /* all zero = none */
     int64_t wall_ms;              /* proposer's wall clock, for people; apply makes it monotonic */
-    char actor[LIMIT_NAME_BYTES + 1]; /* name of the key, "local" for the unix socket */
+    char actor[LIMIT_NAME_BYTES + 1]; /* who, for people: name of the key, or words */
     bool is_forced;
     uint32_t forced_count;  /* must equal the number of affected backends or groups (R-CFG-2) */
     struct change *changes; /* owned */

@@ -31,5 +31,11 @@ const char *doubt_cause_sentence(unsigned cause);
 /* "loop-late,isolated"; "none" for the empty set. Cut when it does not fit. Returns text. */
 #define DOUBT_TEXT_BYTES 96
 char *doubt_causes_format(uint32_t causes, char text[DOUBT_TEXT_BYTES]);
+/* "tcp, http" of bits 1 << enum check_type. Returns text. */
+#define DOUBT_KINDS_BYTES 64
+char *doubt_kinds_format(uint32_t kinds, char text[DOUBT_KINDS_BYTES]);
+/* "this node doubts its own tcp, http probes (loop-late): they count nowhere". Returns text. */
+#define DOUBT_SENTENCE_BYTES 256
+char *doubt_sentence_format(uint32_t kinds, uint32_t causes, char text[DOUBT_SENTENCE_BYTES]);
 
 #endif

@@ -29,7 +29,7 @@ const char *hold_source_word(unsigned sources);
 
 /* Who switched a hold and when, for people. */
 struct hold_origin {
-    char actor[LIMIT_NAME_BYTES + 1]; /* name of the key, "local" for the unix socket; may be "" */
+    char actor[LIMIT_NAME_BYTES + 1]; /* name of the key, or words for a unix socket; may be "" */
     int64_t wall_ms;                  /* 0 = never */
 };
 

@@ -65,6 +65,13 @@ def replicated(cluster, lan, b1, operator):
     since = time.monotonic()
     answer = ask(cluster, ["hold", "set", "web"] + over(follower, operator), prefix=lan.prefix("a"))
     check(answer.status == 0, "not set: %s" % answer)
+    # Whoever asks the same node next, with a program of its own, sees it.
+    shown, _ = expect(cluster, 0, ["hold", "show"] + here(follower))
+    check("web" in shown.out and "revision" in shown.out, "right after hold set: %s" % shown)
+    again, _ = expect(cluster, 0, ["hold", "set", "web"] + here(follower))
+    check("already" in again.out, "set twice: %s" % again)
+    status, _ = expect(cluster, 0, ["status"] + here(follower))
+    check("hold         web, on all nodes, by ops" in status.out, "status: %s" % status)
     took = wait_hold(cluster, NODES, (2, "web"), since)
     check(took <= SLOW * GOAL_S, "the switch took %.2f s" % took)
     print("hold of a group, set through a follower: on all nodes %.3f s later" % took)
@@ -85,8 +92,9 @@ def replicated(cluster, lan, b1, operator):
     wait_until("no hold is left", SLOW * GOAL_S,
                lambda: not any(holds(agent) for agent in cluster.agents.values()))
     for agent in cluster.agents.values():
+        who = "local socket of node %d, uid %d" % (follower.id, os.getuid())
         events = agent.call("EventService/ListEvents", {"type": GUARD_CHANGED}).events
-        check([(event.to, event.actor) for event in events] == [("on", "ops"), ("off", "local")],
+        check([(event.to, event.actor) for event in events] == [("on", "ops"), ("off", who)],
               "%s: events %s" % (agent.name, events))
         check(agent.text().count("event=guard_changed guard=hold group=web") == 2,
               "%s did not log entry and exit" % agent.name)
@@ -111,6 +119,9 @@ def cut_off(cluster, lan, b2):
     check(answer.status == 0, "alone, its own: %s" % answer)
     took = wait_hold(cluster, [3], (3, ""), since)
     print("a node that is cut off holds by its own override %.3f s later" % took)
+    answer = ask(cluster, ["ready"] + here(alone))
+    check("hold is on for every group (node, by local socket of node 3" in answer.out,
+          "ready says nothing of a hold: %s" % answer)
     since = time.monotonic()
     answer = ask(cluster, ["hold", "set"] + here(cluster.agents[1]))
     check(answer.status == 0, "the majority: %s" % answer)

@@ -192,6 +192,12 @@ FAULTS = {
 }
 
 
+def says_doubt(agent):
+    answer = agent.call("NodeService/CheckReady")
+    return not answer.is_ready and any(
+        c.name == "probes" and not c.is_ok and "doubts its own" in c.message for c in answer.checks)
+
+
 def one(world, name):
     fault, seconds, must_doubt = FAULTS[name]
     agents = world.cluster.agents.values()
@@ -203,6 +209,9 @@ def one(world, name):
     begin = time.time()
     with fault(world):
         time.sleep(seconds)  # the fault itself
+    if must_doubt:
+        wait_until("%s: the ill node says that it is not ready, and why" % name, 20,
+                   lambda: says_doubt(world.ill))
     world.wait_well("after " + name)
     end = time.time()
 

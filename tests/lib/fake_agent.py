@@ -14,7 +14,7 @@ import threading
 import zmq
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-FILES = ["options", "types", "verdict", "group", "listener", "cluster", "config", "event",
+FILES = ["options", "types", "verdict", "group", "listener", "hold", "cluster", "config", "event",
          "envelope"]
 
 

@@ -1,6 +1,7 @@
 #include "tests/lib/world_ask.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -333,10 +334,11 @@ static void run_until_replied(struct asked *asked)
 static void serve_call(struct asked *asked)
 {
     struct rpc_route route = {.socket = 0};
-    struct rpc_identity identity = {
-        .caller = RPC_CALLER_LOCAL, .role = KEY_ROLE_ADMIN, .name = "local"};
+    struct rpc_identity identity = {.caller = RPC_CALLER_LOCAL, .role = KEY_ROLE_ADMIN};
     zmq_msg_t id, empty, envelope, payload;
 
+    snprintf(identity.name, sizeof identity.name, "local socket of node %" PRIu64 ", uid 0",
+             asked->node->id);
     take_frame(asked, &id);
     take_frame(asked, &empty);
     take_frame(asked, &envelope);

@@ -249,7 +249,7 @@ void statement_hold(struct scenario *scenario)
         return;
     }
     uint64_t id = script_number(scenario, script_word(scenario, 4), scenario->world.n_nodes);
-    const struct hold_override hold = {.group = group, .is_on = is_on, .actor = "local"};
+    const struct hold_override hold = {.group = group, .is_on = is_on, .actor = "somebody"};
     struct engine_event event = {.kind = ENGINE_HOLD, .u.hold = &hold};
     world_step(&scenario->world, &scenario->world.nodes[id], &event);
 }
