@@ -69,8 +69,7 @@ static int resolve(struct ctl *ctl, const char *word, struct backend_ref *ref)
 
         if (n == 0) {
             ctl_hint(ctl, "see: nodectl backend list %s", ref->group);
-            rc = ctl_fail(ctl, ERR_NOTFOUND, "group \"%s\" has no backend \"%.80s\"", ref->group,
-                          word);
+            rc = ctl_fail(ctl, ERR_NOTFOUND, ERR_SAY_NO_BACKEND, word, ref->group);
         } else if (n > 1) {
             rc = ctl_fail(ctl, ERR_USAGE, "\"%.80s\" is more than one backend of group \"%s\": %s",
                           word, ref->group, names);

@@ -64,6 +64,7 @@ static int fail_documents(struct ctl *ctl, int rc, const char *file,
         snprintf(failure->lines + used, sizeof failure->lines - used, "%s%s", used > 0 ? "\n" : "",
                  spec_error_format(&errors->items[i], file, text));
     }
+    json_object_set_new(failure->metadata, "hasMoreErrors", json_boolean(has_more));
     if (has_more) {
         ctl_hint(ctl, "there are more than %d errors; these are the first", SPEC_ERRORS);
     }

@@ -255,13 +255,15 @@ static void retire(struct nodes_part *nodes, uint64_t node_id)
 int plan_delete_node(struct plan *plan, const struct change *change)
 {
     uint64_t node_id = change->u.node_id;
+    char id_text[24];
     int rc = name_node(plan, change, node_id);
 
     if (rc != 0) {
         return rc;
     }
     if (catalog_node_find(plan->base, node_id) == NULL) {
-        return plan_refuse(plan, ERR_NOTFOUND, "node \"%" PRIu64 "\" does not exist", node_id);
+        snprintf(id_text, sizeof id_text, "%" PRIu64, node_id);
+        return plan_refuse(plan, ERR_NOTFOUND, ERR_SAY_MISSING, "node", id_text);
     }
     struct nodes_part *nodes = own_nodes(plan);
     if (nodes->n_retired == LIMIT_RETIRED_NODES) {
@@ -365,7 +367,7 @@ int plan_delete_key(struct plan *plan, const struct change *change)
         return rc;
     }
     if (catalog_key_find(plan->base, name) == NULL) {
-        return plan_refuse(plan, ERR_NOTFOUND, "key \"%s\" does not exist", name);
+        return plan_refuse(plan, ERR_NOTFOUND, ERR_SAY_MISSING, "key", name);
     }
     struct keys_part *keys = own_keys(plan);
     struct catalog_key *key = find_key(keys, name);

@@ -121,7 +121,7 @@ static int open_part(struct plan *plan, const char *name, struct group_draft **r
     }
     draft->is_partial = true;
     if (!was_there(draft)) {
-        return plan_refuse(plan, ERR_NOTFOUND, "server group \"%s\" does not exist", name);
+        return plan_refuse(plan, ERR_NOTFOUND, ERR_SAY_MISSING, "server group", name);
     }
     *ret_draft = draft;
     return 0;
@@ -332,8 +332,7 @@ int plan_delete_group(struct plan *plan, const struct change *change)
         return rc;
     }
     if (!was_there(draft)) {
-        return plan_refuse(plan, ERR_NOTFOUND, "server group \"%s\" does not exist",
-                           change->u.name);
+        return plan_refuse(plan, ERR_NOTFOUND, ERR_SAY_MISSING, "server group", change->u.name);
     }
     draft->is_touched = true;
     draft->after.is_deleted = true;

@@ -91,7 +91,7 @@ int plan_delete_listener(struct plan *plan, const struct change *change)
     }
     struct listener_draft *draft = open_listener(plan, name);
     if (draft->before == NULL) {
-        return plan_refuse(plan, ERR_NOTFOUND, "listener \"%s\" does not exist", name);
+        return plan_refuse(plan, ERR_NOTFOUND, ERR_SAY_MISSING, "listener", name);
     }
     draft->is_touched = true;
     draft->is_gone = true;
@@ -173,9 +173,8 @@ static int check_reference(struct plan *plan, const struct listener_draft *draft
     const struct catalog_group *group = plan_group_after(plan, listener->group);
 
     if (group == NULL) {
-        return plan_refuse(plan, ERR_NOTFOUND,
-                           "listener \"%s\": server group \"%s\" does not exist", listener->name,
-                           listener->group);
+        return plan_refuse(plan, ERR_NOTFOUND, "listener \"%s\": " ERR_SAY_MISSING, listener->name,
+                           "server group", listener->group);
     }
     if (group->spec.protocol != listener->protocol) {
         return plan_refuse(plan, ERR_INVALID,

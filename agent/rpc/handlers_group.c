@@ -26,7 +26,7 @@ static int find_group(const struct view *view, const char *name,
     const struct catalog_group *group = catalog_group_find(view->catalog, name);
 
     if (group == NULL) {
-        return errmsg_set(err, ERR_NOTFOUND, "server group \"%.128s\" not found", name);
+        return errmsg_set(err, ERR_NOTFOUND, ERR_SAY_MISSING, "server group", name);
     }
     *ret_group = group;
     return 0;

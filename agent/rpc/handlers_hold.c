@@ -117,7 +117,7 @@ int handle_override_hold(const struct view *view, const ProtobufCMessage *reques
         return errmsg_set(err, ERR_NOTREADY, "this node has no catalog yet");
     }
     if (override->group[0] != '\0' && catalog_group_find(view->catalog, override->group) == NULL) {
-        return errmsg_set(err, ERR_NOTFOUND, "server group \"%.128s\" not found", override->group);
+        return errmsg_set(err, ERR_NOTFOUND, ERR_SAY_MISSING, "server group", override->group);
     }
     bool was_on = is_overridden(view, override->group);
     int rc = server->hooks.override_hold(server->hooks.user, &hold);

@@ -296,12 +296,12 @@ static int find_backend(const struct view *view, const ProtobufCMessage *request
     }
     const struct catalog_group *group = catalog_group_find(view->catalog, group_name);
     if (group == NULL) {
-        return errmsg_set(err, ERR_NOTFOUND, "server group \"%s\" not found", group_name);
+        return errmsg_set(err, ERR_NOTFOUND, ERR_SAY_MISSING, "server group", group_name);
     }
     const struct catalog_backend *backend = catalog_backend_find(group, &at);
     if (backend == NULL || !look(view, group_name, &at, ret_view)) {
-        return errmsg_set(err, ERR_NOTFOUND, "server group \"%s\" has no backend %s", group_name,
-                          endpoint_format(&at, text));
+        return errmsg_set(err, ERR_NOTFOUND, ERR_SAY_NO_BACKEND, endpoint_format(&at, text),
+                          group_name);
     }
     *ret_backend = backend;
     return 0;

@@ -34,8 +34,8 @@ static int read_init(const Jury__V1__InitClusterRequest *request, struct cluster
     int rc = read_members(request, init, err);
 
     if (rc == 0 && request->n_keys > INIT_KEYS_MAX) {
-        rc = errmsg_set(err, ERR_LIMIT, "keys must be at most %d, got %zu", INIT_KEYS_MAX,
-                        request->n_keys);
+        rc = errmsg_set(err, ERR_LIMIT, ERR_SAY_TOO_MANY, "keys", (unsigned long)request->n_keys,
+                        (unsigned long)INIT_KEYS_MAX);
     }
     for (size_t i = 0; rc == 0 && i < request->n_keys; i++) {
         rc = wire_key_read(request->keys[i], &init->keys[i], err);

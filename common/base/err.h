@@ -55,6 +55,14 @@ const char *err_reason(int err);
 int err_rpc_code(int err);
 int err_exit_status(int err);
 
+/* What documents, calls and the catalog refuse alike reads alike: formats of such sentences. */
+/* Of a list (its name in documents); unsigned long: how many, and the limit. ERR_LIMIT. */
+#define ERR_SAY_TOO_MANY "%s: %lu entries, the limit is %lu"
+/* What it is and its name. ERR_NOTFOUND. */
+#define ERR_SAY_MISSING "%s \"%.128s\" does not exist"
+/* Address and port, and the group's name. ERR_NOTFOUND. */
+#define ERR_SAY_NO_BACKEND "backend %s of server group \"%.128s\" does not exist"
+
 /* The ERR_* whose reason is `reason`, or ERR_INTERNAL. */
 int err_from_reason(const char *reason);
 

@@ -99,9 +99,8 @@ int validate_settings(const struct cluster_settings *settings, struct errmsg *er
         return rc;
     }
     if (settings->n_allowed > LIMIT_CIDRS) {
-        return object_refuse(&object, err, ERR_LIMIT,
-                             "allowedCidrs holds %" PRIu32 " prefixes, the limit is %d",
-                             settings->n_allowed, LIMIT_CIDRS);
+        return object_refuse(&object, err, ERR_LIMIT, ERR_SAY_TOO_MANY, "allowedCidrs",
+                             (unsigned long)settings->n_allowed, (unsigned long)LIMIT_CIDRS);
     }
     for (uint32_t i = 0; i < settings->n_allowed; i++) {
         if (!cidr_is_valid(&settings->allowed[i])) {
@@ -187,8 +186,9 @@ int validate_node(const struct member_node *node, struct errmsg *err)
         rc = object_refuse(&object, err, ERR_INVALID, "at least one endpoint must be given");
     }
     if (rc == 0 && node->n_endpoints > LIMIT_ENDPOINTS_PER_NODE) {
-        rc = object_refuse(&object, err, ERR_LIMIT, "%" PRIu32 " endpoints, the limit is %d",
-                           node->n_endpoints, LIMIT_ENDPOINTS_PER_NODE);
+        rc = object_refuse(&object, err, ERR_LIMIT, ERR_SAY_TOO_MANY, "endpoints",
+                           (unsigned long)node->n_endpoints,
+                           (unsigned long)LIMIT_ENDPOINTS_PER_NODE);
     }
     for (uint32_t i = 0; rc == 0 && i < node->n_endpoints; i++) {
         rc = check_node_endpoint(&object, &node->endpoints[i], err);

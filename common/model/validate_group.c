@@ -360,8 +360,8 @@ static int check_labels(const struct object *object, const struct server_group *
                         struct errmsg *err)
 {
     if (group->n_labels > LIMIT_LABELS) {
-        return object_refuse(object, err, ERR_LIMIT, "%" PRIu32 " labels, the limit is %d",
-                             group->n_labels, LIMIT_LABELS);
+        return object_refuse(object, err, ERR_LIMIT, ERR_SAY_TOO_MANY, "labels",
+                             (unsigned long)group->n_labels, (unsigned long)LIMIT_LABELS);
     }
     for (uint32_t i = 0; i < group->n_labels; i++) {
         const struct label *label = &group->labels[i];
@@ -469,8 +469,9 @@ static int check_backends(const struct object *object, const struct server_group
     char text[ENDPOINT_TEXT_BYTES];
 
     if (group->n_backends > LIMIT_BACKENDS_PER_GROUP) {
-        return object_refuse(object, err, ERR_LIMIT, "%" PRIu32 " backends, the limit is %d",
-                             group->n_backends, LIMIT_BACKENDS_PER_GROUP);
+        return object_refuse(object, err, ERR_LIMIT, ERR_SAY_TOO_MANY, "backends",
+                             (unsigned long)group->n_backends,
+                             (unsigned long)LIMIT_BACKENDS_PER_GROUP);
     }
     for (uint32_t i = 0; i < group->n_backends; i++) {
         const struct backend *backend = &group->backends[i];

@@ -116,8 +116,8 @@ static int read_labels(struct reading *reading, const struct doc_node *node,
         return refuse_kind(reading, node, "labels", "a mapping such as {tier: front}");
     }
     if (node->n_children > LIMIT_LABELS) {
-        return read_refuse(reading, node->at, ERR_LIMIT, "labels: %u labels, the limit is %d",
-                           (unsigned)node->n_children, LIMIT_LABELS);
+        return read_refuse(reading, node->at, ERR_LIMIT, ERR_SAY_TOO_MANY, "labels",
+                           (unsigned long)node->n_children, (unsigned long)LIMIT_LABELS);
     }
     for (const struct doc_node *child = node->first; child != NULL; child = child->next) {
         struct label *label = &group->labels[n];
@@ -245,8 +245,8 @@ static int read_list(struct reading *reading, const struct spec_field *field,
         return refuse_kind(reading, node, path, "a list");
     }
     if (node->n_children > list->n_max) {
-        return read_refuse(reading, node->at, ERR_LIMIT, "%s: %u entries, the limit is %u", path,
-                           (unsigned)node->n_children, (unsigned)list->n_max);
+        return read_refuse(reading, node->at, ERR_LIMIT, ERR_SAY_TOO_MANY, path,
+                           (unsigned long)node->n_children, (unsigned long)list->n_max);
     }
     if (list->is_allocated) {
         void **owned = (void **)(void *)elements;

@@ -54,8 +54,8 @@ int wire_settings_read(const Jury__V1__ClusterSettings *message,
     cluster_settings_default(&settings);
     rc = read_duration("vote_interval", message->vote_interval, &settings.vote_interval_ms, err);
     if (rc == 0 && message->n_allowed_cidrs > LIMIT_CIDRS) {
-        rc = errmsg_set(err, ERR_LIMIT, "allowed_cidrs must be at most %d, got %zu", LIMIT_CIDRS,
-                        message->n_allowed_cidrs);
+        rc = errmsg_set(err, ERR_LIMIT, ERR_SAY_TOO_MANY, "allowedCidrs",
+                        (unsigned long)message->n_allowed_cidrs, (unsigned long)LIMIT_CIDRS);
     }
     if (rc == 0 && message->n_allowed_cidrs > 0) {
         memset(settings.allowed, 0, sizeof settings.allowed);
@@ -140,8 +140,9 @@ static int read_endpoints(const Jury__V1__MemberNode *message, struct member_nod
     int rc = 0;
 
     if (message->n_endpoints > LIMIT_ENDPOINTS_PER_NODE) {
-        return errmsg_set(err, ERR_LIMIT, "endpoints must be at most %d, got %zu",
-                          LIMIT_ENDPOINTS_PER_NODE, message->n_endpoints);
+        return errmsg_set(err, ERR_LIMIT, ERR_SAY_TOO_MANY, "endpoints",
+                          (unsigned long)message->n_endpoints,
+                          (unsigned long)LIMIT_ENDPOINTS_PER_NODE);
     }
     for (size_t i = 0; rc == 0 && i < message->n_endpoints; i++) {
         struct node_endpoint *endpoint = &node->endpoints[i];

@@ -232,8 +232,8 @@ static int read_labels(const Jury__V1__ServerGroup *message, struct server_group
     int rc = 0;
 
     if (message->n_labels > LIMIT_LABELS) {
-        return errmsg_set(err, ERR_LIMIT, "labels must be at most %d, got %zu", LIMIT_LABELS,
-                          message->n_labels);
+        return errmsg_set(err, ERR_LIMIT, ERR_SAY_TOO_MANY, "labels",
+                          (unsigned long)message->n_labels, (unsigned long)LIMIT_LABELS);
     }
     for (size_t i = 0; rc == 0 && i < message->n_labels; i++) {
         struct label *label = &group->labels[i];
@@ -293,8 +293,9 @@ static int read_backends(const Jury__V1__ServerGroup *message, struct server_gro
                          struct errmsg *err)
 {
     if (message->n_backends > LIMIT_BACKENDS_PER_GROUP) {
-        return errmsg_set(err, ERR_LIMIT, "backends must be at most %d, got %zu",
-                          LIMIT_BACKENDS_PER_GROUP, message->n_backends);
+        return errmsg_set(err, ERR_LIMIT, ERR_SAY_TOO_MANY, "backends",
+                          (unsigned long)message->n_backends,
+                          (unsigned long)LIMIT_BACKENDS_PER_GROUP);
     }
     if (message->n_backends == 0) {
         return 0;

@@ -310,7 +310,7 @@ def backends_are_found_by_address_or_description():
     with agent_with(answer) as agent:
         for word in ("web/10.0.0.2:80", "web/10.0.0.2", "web/web-2"):
             Run(agent, "why", word).expect(0, out="web/10.0.0.2:80 is healthy on node 1")
-        Run(agent, "why", "web/web-9").expect(7, err="group \"web\" has no backend \"web-9\"")
+        Run(agent, "why", "web/web-9").expect(7, err="backend web-9 of server group \"web\" does not exist")
         Run(agent, "why", "web").expect(0, out="web/10.0.0.1:80 is healthy")
         run = Run(agent, "why", "web", "-o", "json").expect(0)
         check(len(run.json(run.out)) == 2, "why of a group is an array")

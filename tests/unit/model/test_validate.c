@@ -299,8 +299,8 @@ static void labels_and_numbers_are_bounded(void **unused)
                  strcpy(g.labels[0].key, "a b"), ERR_INVALID,
                  WEB "labels: a key must be 1..63 letters, digits, \".\", \"_\", \"-\" or \"/\", "
                      "got \"a b\"");
-    EXPECT_GROUP(g.n_labels = 21, ERR_LIMIT, WEB "21 labels, the limit is 20");
-    EXPECT_GROUP(g.n_backends = 1001, ERR_LIMIT, WEB "1001 backends, the limit is 1000");
+    EXPECT_GROUP(g.n_labels = 21, ERR_LIMIT, WEB "labels: 21 entries, the limit is 20");
+    EXPECT_GROUP(g.n_backends = 1001, ERR_LIMIT, WEB "backends: 1001 entries, the limit is 1000");
 }
 
 static void listeners_are_checked(void **unused)
@@ -371,7 +371,7 @@ static void settings_are_checked(void **unused)
            "cluster settings: allowedCidrs: entry 2 is not a prefix");
     s.n_allowed = 65;
     expect(validate_settings(&s, &err), &err, ERR_LIMIT,
-           "cluster settings: allowedCidrs holds 65 prefixes, the limit is 64");
+           "cluster settings: allowedCidrs: 65 entries, the limit is 64");
     cluster_settings_default(&s);
     s.hold = HOLD_ON;
     assert_int_equal(validate_settings(&s, &err), 0);
@@ -419,7 +419,8 @@ static void nodes_are_checked(void **unused)
            "node \"7\": at least one endpoint must be given");
     n = good;
     n.n_endpoints = 5;
-    expect(validate_node(&n, &err), &err, ERR_LIMIT, "node \"7\": 5 endpoints, the limit is 4");
+    expect(validate_node(&n, &err), &err, ERR_LIMIT,
+           "node \"7\": endpoints: 5 entries, the limit is 4");
     n = good;
     n.probe_sources[0] = address("10.0.0.1");
     expect(validate_node(&n, &err), &err, ERR_UNAVAILABLE_YET,

@@ -279,6 +279,27 @@ static void every_error_of_the_documents_is_told(void **state)
     assert_int_equal(json_integer_value(json_object_get(second, "line")), 6);
     assert_int_equal(json_integer_value(json_object_get(second, "column")), 3);
     assert_non_null(strstr(json_string_value(json_object_get(second, "message")), "colour"));
+    assert_true(json_is_false(json_object_get(json_object_get(json, "metadata"), "hasMoreErrors")));
+    json_decref(json);
+    run_close(&run);
+}
+
+static void a_list_of_errors_that_is_cut_says_so_in_json(void **state)
+{
+    (void)state;
+    char documents[2048] = "";
+    size_t used = 0;
+
+    for (unsigned i = 0; i < 21; i++) {
+        used += (size_t)snprintf(documents + used, sizeof documents - used,
+                                 "%sapiVersion: jury/v1\nkind: Grup\n", i > 0 ? "---\n" : "");
+    }
+    struct golden_run run = run_nodectl_in("validate -f - -o json", documents, "");
+    assert_int_equal(run.status, 3);
+    json_t *json = json_loads(run.err, 0, NULL);
+    json_t *metadata = json_object_get(json, "metadata");
+    assert_int_equal(json_array_size(json_object_get(metadata, "errors")), 20);
+    assert_true(json_is_true(json_object_get(metadata, "hasMoreErrors")));
     json_decref(json);
     run_close(&run);
 }
@@ -457,6 +478,7 @@ int main(void)
         cmocka_unit_test(every_error_is_one_json_object),
         cmocka_unit_test(the_place_of_a_document_is_in_the_json_error),
         cmocka_unit_test(every_error_of_the_documents_is_told),
+        cmocka_unit_test(a_list_of_errors_that_is_cut_says_so_in_json),
         cmocka_unit_test(a_flag_wins_over_its_variable_and_that_over_the_default),
         cmocka_unit_test(every_example_is_valid_offline),
         cmocka_unit_test(validate_gives_advice_and_apply_only_warnings),

@@ -571,7 +571,8 @@ static void why_names_every_observer_and_what_would_change_it(void **state)
     request->backend = ref(fixture, "web", "10.0.0.9:80");
     reply = ask(fixture, "VerdictService/Why", request, KEY_ROLE_VIEWER);
     assert_int_equal(reply->code, ERR_NOTFOUND);
-    assert_string_equal(reply->message, "server group \"web\" has no backend 10.0.0.9:80");
+    assert_string_equal(reply->message,
+                        "backend 10.0.0.9:80 of server group \"web\" does not exist");
     request->backend = NULL;
     reply = ask(fixture, "VerdictService/Why", request, KEY_ROLE_VIEWER);
     assert_string_equal(reply->message, "backend must be set: group, address and port");

@@ -70,7 +70,7 @@ static void each_bound_is_a_named_error(void **state)
     }
     strcat(labels, "}}\nspec: {profile: nlb}\n");
     expect_limit(labels, strlen(labels),
-                 "server group \"web\": labels: 21 labels, the limit is 20");
+                 "server group \"web\": labels: 21 entries, the limit is 20");
 
     text = repeated("#", "x", LIMIT_SPEC_FILE_BYTES, "");
     expect_limit(text, strlen(text), "the file has 16777217 bytes, the limit is 16777216");

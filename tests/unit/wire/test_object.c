@@ -364,7 +364,7 @@ static void counts_over_the_limit_are_refused(void **state)
 
     assert_int_equal(wire_group_read(message, &group, &round.err), ERR_LIMIT);
     assert_string_equal(round.err.text,
-                        "server group \"web\": backends must be at most 1000, got 1001");
+                        "server group \"web\": backends: 1001 entries, the limit is 1000");
     round_end(&round);
 }
 
