@@ -153,6 +153,23 @@ void agent_view_peer(void *user, uint64_t node_id, struct rpc_peer *ret_peer)
 
 static_assert(JURY_STATUS_FAILURES <= RPC_LISTENER_FAILURES, "each that is named has a place");
 
+static uint8_t rpc_plane_state_of(uint8_t plane_state)
+{
+    switch ((enum plane_state)plane_state) {
+    case PLANE_NONE:
+        break;
+    case PLANE_ALIVE:
+        return RPC_PLANE_ALIVE;
+    case PLANE_ABSENT:
+        return RPC_PLANE_ABSENT;
+    case PLANE_REFUSED:
+        return RPC_PLANE_REFUSED;
+    case PLANE_GONE:
+        return RPC_PLANE_GONE;
+    }
+    return RPC_PLANE_NONE;
+}
+
 bool agent_view_data_plane(void *user, size_t index, struct rpc_data_plane *ret_plane)
 {
     const struct agent *agent = user;
@@ -162,8 +179,11 @@ bool agent_view_data_plane(void *user, size_t index, struct rpc_data_plane *ret_
     }
     const struct plane_view *plane = status_reader_plane(agent->status_reader, index);
     ret_plane->pid = (uint32_t)plane->pid;
-    ret_plane->is_alive = plane->plane_state == PLANE_ALIVE;
-    ret_plane->age_ns = plane->heartbeat_age_ns;
+    ret_plane->state = rpc_plane_state_of(plane->plane_state);
+    ret_plane->age_ns =
+        plane->plane_state == PLANE_REFUSED ? RPC_NEVER_NS : plane->heartbeat_age_ns;
+    ret_plane->problem = plane->refusal;
+    ret_plane->n_failures_all = plane->n_failures_all;
     ret_plane->adopted_generation = plane->adopted_generation;
     ret_plane->flows = plane->totals.flows;
     str_copy(ret_plane->name, sizeof ret_plane->name, plane->name);

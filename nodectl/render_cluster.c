@@ -143,6 +143,36 @@ static void put_store(FILE *out, const Jury__V1__StoreStatus *store, bool with_m
     }
 }
 
+static const char *plane_word(const Jury__V1__DataPlaneStatus *plane)
+{
+    static const char *const words[] = {"unknown", "alive", "absent", "refused", "gone"};
+    unsigned state = (unsigned)plane->state;
+
+    if (state == 0) { /* an older agent */
+        return plane->is_alive ? "alive" : "absent";
+    }
+    return words[state < sizeof words / sizeof words[0] ? state : 0];
+}
+
+/* How many generations of the table it has not adopted yet. A generation is the agent's start and a
+ * counter, so those of two starts have no difference. */
+static char *behind_text(const Jury__V1__DataPlaneStatus *plane, char text[RENDER_TEXT_BYTES])
+{
+    uint64_t published = plane->published_generation, adopted = plane->adopted_generation;
+
+    if (!plane->is_alive) {
+        snprintf(text, RENDER_TEXT_BYTES, "-");
+    } else if (adopted == 0) {
+        snprintf(text, RENDER_TEXT_BYTES, "has none");
+    } else if (published >> 32 != adopted >> 32) {
+        snprintf(text, RENDER_TEXT_BYTES, "another start");
+    } else {
+        snprintf(text, RENDER_TEXT_BYTES, "%" PRIu64,
+                 published > adopted ? published - adopted : 0);
+    }
+    return text;
+}
+
 static void put_data_planes(struct ctl *ctl, Jury__V1__DataPlaneStatus *const planes[], size_t n)
 {
     static const struct render_column columns[] = {{"DATA PLANE", false}, {"PID", true},
@@ -156,18 +186,18 @@ static void put_data_planes(struct ctl *ctl, Jury__V1__DataPlaneStatus *const pl
     struct render_table *table = render_table_new(columns, 6);
     for (size_t i = 0; i < n; i++) {
         const Jury__V1__DataPlaneStatus *plane = planes[i];
-        uint64_t behind = plane->published_generation > plane->adopted_generation
-                              ? plane->published_generation - plane->adopted_generation
-                              : 0;
-
         render_row(table);
         render_cell(table, "%s", plane->name);
         render_cell(table, "%" PRIu32, plane->pid);
-        render_cell(table, "%s", plane->is_alive ? "alive" : "absent");
+        render_cell(table, "%s", plane_word(plane));
         render_cell_color(table, plane->is_alive ? RENDER_GOOD : RENDER_BAD);
         render_cell(table, "%s", render_duration(plane->age, age));
-        render_cell(table, "%" PRIu64, behind);
-        render_cell(table, "%" PRIu64, plane->flows);
+        render_cell(table, "%s", behind_text(plane, age));
+        if (plane->is_alive) {
+            render_cell(table, "%" PRIu64, plane->flows);
+        } else {
+            render_cell(table, "-");
+        }
     }
     fputc('\n', ctl->out);
     render_table_print(ctl, table);

@@ -121,7 +121,10 @@ size_t part_data_planes_new(const struct view *view, uint64_t published_generati
             break;
         }
         message->pid = plane.pid;
-        message->is_alive = plane.is_alive;
+        message->is_alive = plane.state == RPC_PLANE_ALIVE;
+        message->state = (Jury__V1__DataPlaneState)plane.state;
+        message->problem = wire_text(view->arena, plane.problem.text);
+        message->failures_total = plane.n_failures_all;
         message->age = part_age_new(view->arena, plane.age_ns);
         message->adopted_generation = plane.adopted_generation;
         message->published_generation = published_generation;

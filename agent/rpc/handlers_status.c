@@ -6,7 +6,7 @@
 #include "common/model/doubt.h"
 #include "common/wire/object.h"
 
-#define PROBLEMS_MAX 80
+#define PROBLEMS_MAX 96 /* the failures of one data plane, and what else there may be */
 #define HOLDS_MAX 16
 
 static void add_problem(const struct view *view, Jury__V1__GetStatusResponse *response,
@@ -81,6 +81,28 @@ static void add_member_problems(const struct view *view, Jury__V1__GetStatusResp
     }
 }
 
+static void add_plane_problems(const struct view *view, const Jury__V1__DataPlaneStatus *plane,
+                               Jury__V1__GetStatusResponse *response)
+{
+    if (plane->problem[0] != '\0') {
+        add_problem(view, response, wire_text(view->arena, plane->problem));
+    } else if (!plane->is_alive) {
+        add_problem(view, response,
+                    wire_format(view->arena, "data plane %s is absent", plane->name));
+    }
+    for (size_t i = 0; i < plane->n_failures; i++) {
+        add_problem(view, response,
+                    wire_format(view->arena, "data plane %s cannot open listener \"%s\": %s",
+                                plane->name, plane->failures[i]->listener,
+                                plane->failures[i]->reason));
+    }
+    if (plane->failures_total > RPC_LISTENER_FAILURES) {
+        add_problem(view, response,
+                    wire_format(view->arena, "and %u more listeners that data plane %s cannot open",
+                                plane->failures_total - RPC_LISTENER_FAILURES, plane->name));
+    }
+}
+
 static void add_other_problems(const struct view *view, const struct rpc_node *node,
                                Jury__V1__GetStatusResponse *response)
 {
@@ -93,19 +115,7 @@ static void add_other_problems(const struct view *view, const struct rpc_node *n
                               "this node serves from its last-known-good file, not the store"));
     }
     for (size_t i = 0; i < response->n_data_planes; i++) {
-        if (!response->data_planes[i]->is_alive) {
-            add_problem(view, response,
-                        wire_format(view->arena, "data plane %s is absent",
-                                    response->data_planes[i]->name));
-        }
-        for (size_t j = 0; j < response->data_planes[i]->n_failures; j++) {
-            const Jury__V1__ListenerFailure *failure = response->data_planes[i]->failures[j];
-
-            add_problem(view, response,
-                        wire_format(view->arena, "data plane %s cannot open listener \"%s\": %s",
-                                    response->data_planes[i]->name, failure->listener,
-                                    failure->reason));
-        }
+        add_plane_problems(view, response->data_planes[i], response);
     }
 }
 

@@ -84,15 +84,26 @@ struct rpc_listener_failure {
     const char *reason;   /* static */
 };
 
+/* Numbers of jury.v1.DataPlaneState. */
+enum rpc_plane_state {
+    RPC_PLANE_NONE = 0,
+    RPC_PLANE_ALIVE = 1,
+    RPC_PLANE_ABSENT = 2,
+    RPC_PLANE_REFUSED = 3,
+    RPC_PLANE_GONE = 4
+};
+
 struct rpc_data_plane {
     uint32_t pid;
-    bool is_alive;
-    uint64_t age_ns;
+    uint8_t state;   /* enum rpc_plane_state */
+    uint64_t age_ns; /* of its heartbeat; RPC_NEVER_NS */
     uint64_t adopted_generation;
     uint64_t flows;
     char name[64];
     struct rpc_listener_failure failures[RPC_LISTENER_FAILURES];
     uint32_t n_failures;
+    uint32_t n_failures_all; /* at least n_failures */
+    struct errmsg problem;   /* why it is refused or gone; else empty */
 };
 
 struct rpc_ready_check {

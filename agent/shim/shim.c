@@ -23,6 +23,8 @@
 struct shim {
     const struct shim_config *config;
     struct status_file *status;
+    struct status_file *old_status; /* damaged; NULL: no worker uses it any more */
+    bool status_is_lost;            /* and could not be made anew yet */
     struct table_reader *reader;
     struct table_snapshot *snapshot; /* the newest; NULL: none yet */
     struct listeners *listeners;
@@ -142,12 +144,22 @@ void shim_free(struct shim *shim)
     listeners_free(shim->listeners);
     table_snapshot_unref(shim->snapshot);
     table_reader_free(shim->reader);
+    status_file_close(shim->old_status);
     status_file_close(shim->status);
     free(shim->workers);
     free(shim);
 }
 
 /* --- following the table --- */
+
+static void tell_failed_listeners(struct shim *shim)
+{
+    size_t n_failed = 0;
+    const struct jury_status_failure *failed = listeners_failed(shim->listeners, &n_failed);
+
+    status_file_set_failures(shim->status, failed, n_failed);
+    shim->has_failed_listeners = n_failed > 0;
+}
 
 /* Listeners for the newest snapshot, and the view to the workers. */
 static void publish(struct shim *shim)
@@ -167,10 +179,7 @@ static void publish(struct shim *shim)
         return;
     }
     view_box_put(&shim->box, view);
-    size_t n_failed = 0;
-    const struct jury_status_failure *failed = listeners_failed(shim->listeners, &n_failed);
-    status_file_set_failures(shim->status, failed, n_failed);
-    shim->has_failed_listeners = n_failed > 0;
+    tell_failed_listeners(shim);
     for (uint32_t i = 0; i < shim->n_started; i++) {
         worker_wake(&shim->workers[i]);
     }
@@ -236,16 +245,68 @@ static void look_at_agent(struct shim *shim, uint64_t boot_ns)
     }
 }
 
+/* In the status file that the worker uses. */
+static const struct jury_status_worker *counts_of(const struct shim *shim, uint32_t worker)
+{
+    return status_file_worker(
+        atomic_load_explicit(&shim->workers[worker].used_status, memory_order_acquire), worker);
+}
+
 static bool workers_come_round(struct shim *shim, uint64_t boot_ns)
 {
     for (uint32_t i = 0; i < shim->n_started; i++) {
-        uint64_t beat_ns = jury_load(&shim->workers[i].counts->heartbeat_ns);
+        uint64_t beat_ns = jury_load(&counts_of(shim, i)->heartbeat_ns);
 
         if (beat_ns != 0 && beat_ns + WORKER_STUCK_MS * NS_PER_MS < boot_ns) {
             return false;
         }
     }
     return true;
+}
+
+static bool all_use(const struct shim *shim, const struct status_file *status)
+{
+    for (uint32_t i = 0; i < shim->n_started; i++) {
+        if (atomic_load_explicit(&shim->workers[i].used_status, memory_order_acquire) != status) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whoever removes or cuts the status file takes this data plane out of the agent's sight: it is
+ * made anew, one at a time. */
+static void heal_status(struct shim *shim, uint64_t boot_ns)
+{
+    struct status_file *status = NULL;
+    struct errmsg err = {{0}};
+    char text[2 * ERRMSG_BYTES];
+
+    if (shim->old_status != NULL && all_use(shim, shim->status)) {
+        status_file_close(shim->old_status);
+        shim->old_status = NULL;
+    }
+    if (shim->old_status != NULL || !status_file_is_damaged(shim->status)) {
+        return;
+    }
+    if (status_file_renew(shim->status, boot_ns, &status, &err) != 0) {
+        if (!shim->status_is_lost) {
+            log_event(LOG_LEVEL_ERROR, "status_file_lost", "reason=%s goes_on=\"trying again\"",
+                      log_quote(text, sizeof text, err.text));
+        }
+        shim->status_is_lost = true;
+        return;
+    }
+    log_event(LOG_LEVEL_WARNING, "status_file_made_anew",
+              "text=\"somebody removed it or cut it short\"");
+    shim->status_is_lost = false;
+    shim->old_status = shim->status;
+    shim->status = status;
+    tell_failed_listeners(shim);
+    for (uint32_t i = 0; i < shim->n_started; i++) {
+        atomic_store_explicit(&shim->workers[i].next_status, status, memory_order_release);
+        worker_wake(&shim->workers[i]);
+    }
 }
 
 static void round_of(struct shim *shim)
@@ -258,6 +319,7 @@ static void round_of(struct shim *shim)
     if (now_ms >= shim->next_beat_ms) {
         shim->next_beat_ms = now_ms + JURY_HEARTBEAT_MS;
         look_at_agent(shim, boot_ns);
+        heal_status(shim, boot_ns);
         if (workers_come_round(shim, boot_ns)) {
             status_file_beat(shim->status, boot_ns);
         }
@@ -288,7 +350,7 @@ static uint64_t n_flows_of(const struct shim *shim)
     uint64_t n_flows = 0;
 
     for (uint32_t i = 0; i < shim->n_started; i++) {
-        n_flows += jury_load(&shim->workers[i].counts->flows);
+        n_flows += jury_load(&counts_of(shim, i)->flows);
     }
     return n_flows;
 }

@@ -181,6 +181,41 @@ static void apply_policies(struct worker *worker)
     }
 }
 
+/* The status file was made anew: what was counted goes on there, and what is open is counted again.
+ */
+static void follow_status(struct worker *worker)
+{
+    struct status_file *status = atomic_load_explicit(&worker->next_status, memory_order_acquire);
+    uint64_t n_flows = 0;
+
+    if (status == worker->status) {
+        return;
+    }
+    status_file_carry(worker->status, status, worker->index);
+    worker->status = status;
+    worker->counts = status_file_worker(status, worker->index);
+    for (uint32_t i = 0; i < worker->flows.n_touched; i++) {
+        struct flow *flow = &worker->flows.flows[i];
+
+        if (flow->phase == PHASE_CONNECTING || flow->phase == PHASE_OPEN) {
+            n_flows++;
+            flow->scope_counts =
+                status_file_recount(status, worker->index, flow->scope_row, flow->scope_birth, 1);
+        }
+    }
+    for (struct row_use *use = worker->flows.used; use != NULL; use = use->next_used) {
+        use->counts =
+            status_file_recount(status, worker->index, use->row, use->birth, use->n_flows);
+    }
+    status_set(&worker->counts->flows, n_flows);
+    if (worker->view != NULL && worker->generation != 0) {
+        status_set(&worker->counts->adopted_layout,
+                   table_snapshot_layout_number(worker->view->snapshot));
+        status_set(&worker->counts->adopted_generation, worker->generation);
+    }
+    atomic_store_explicit(&worker->used_status, status, memory_order_release);
+}
+
 /* At the top of the loop, before any event is taken: what is published as adopted holds for
  * everything that follows. */
 static void adopt(struct worker *worker)
@@ -273,6 +308,7 @@ static void *worker_run(void *user)
         int n = epoll_wait(worker->epoll_fd, events, EVENTS_A_ROUND, wait_ms(worker));
 
         worker->now_ms = clock_monotonic_ns() / NS_PER_MS;
+        follow_status(worker);
         adopt(worker);
         for (int i = 0; i < n; i++) {
             dispatch(worker, &events[i]);
@@ -330,6 +366,8 @@ int worker_start(struct worker *worker, struct errmsg *err)
     worker->next_tick_ms = worker->now_ms;
     worker->ready_end = &worker->ready;
     worker->counts = status_file_worker(worker->status, worker->index);
+    atomic_init(&worker->next_status, worker->status);
+    atomic_init(&worker->used_status, worker->status);
     wheel_init(&worker->wheel, worker->now_ms);
     chooser_init(&worker->chooser, clock_monotonic_ns() + worker->index);
     int result = make_descriptors(worker, err);

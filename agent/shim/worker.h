@@ -31,9 +31,14 @@ struct worker {
     /* Set before the start, kept. */
     const struct worker_config *config;
     struct view_box *box;
-    struct status_file *status;
-    const atomic_int *stop; /* enum worker_stop */
+    struct status_file *status; /* that is in use; the worker's thread */
+    const atomic_int *stop;     /* enum worker_stop */
     uint32_t index;
+
+    /* A status file that was made anew, and the one that the worker uses: the old one may be closed
+     * when they are the same. */
+    _Atomic(struct status_file *) next_status;
+    _Atomic(struct status_file *) used_status;
 
     pthread_t thread;
     int epoll_fd;

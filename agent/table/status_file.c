@@ -3,10 +3,12 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/table/boot_id.h"
@@ -31,6 +33,9 @@ struct status_file {
     uint64_t rows_at;
     uint32_t n_workers;
     uint32_t n_reserved;
+    char *dir;
+    char name[NAME_BYTES_MAX + 1];
+    uint64_t started_ns;
 };
 
 static bool good_name(const char *name)
@@ -48,8 +53,8 @@ static bool good_name(const char *name)
     return true;
 }
 
-static void fill_header(const struct status_options *options, const struct boot_id *boot_id,
-                        struct jury_status *header)
+static void fill_header(const struct status_options *options, uint64_t started_ns,
+                        const struct boot_id *boot_id, struct jury_status *header)
 {
     uint64_t workers_bytes = options->n_workers * sizeof(struct jury_status_worker);
     uint64_t rows_bytes =
@@ -59,7 +64,7 @@ static void fill_header(const struct status_options *options, const struct boot_
         .magic = JURY_STATUS_MAGIC,
         .version = JURY_VERSION_WORD(JURY_TABLE_MAJOR, JURY_TABLE_MINOR),
         .pid = (uint64_t)getpid(),
-        .started_ns = options->boot_ns,
+        .started_ns = started_ns,
         .heartbeat_ns = options->boot_ns,
         .n_workers = options->n_workers,
         .n_rows = LIMIT_ROWS,
@@ -101,13 +106,20 @@ static int map_file(struct status_file *file, const struct jury_status *header, 
     return 0;
 }
 
-/* Lock, make aside, rename. */
+static int take_lock(struct status_file *file, int dir_fd, struct errmsg *err)
+{
+    char name[FILE_NAME_BYTES];
+
+    snprintf(name, sizeof name, "%s.lock", file->name);
+    return table_lock_take(dir_fd, name, "running under that name", &file->lock_fd, err);
+}
+
+/* Aside, and renamed. */
 static int make(struct status_file *file, const struct status_options *options, int dir_fd,
                 struct errmsg *err)
 {
     struct boot_id boot_id;
     struct jury_status header;
-    char lock_name[FILE_NAME_BYTES];
     char temporary[FILE_NAME_BYTES];
     char name[FILE_NAME_BYTES];
     int result = boot_id_read(&boot_id, err);
@@ -115,19 +127,14 @@ static int make(struct status_file *file, const struct status_options *options, 
     if (result != 0) {
         return result;
     }
-    snprintf(lock_name, sizeof lock_name, "%s.lock", options->name);
     snprintf(temporary, sizeof temporary, "%s.new", options->name);
     snprintf(name, sizeof name, "%s.status", options->name);
-    result = table_lock_take(dir_fd, lock_name, "running under that name", &file->lock_fd, err);
-    if (result != 0) {
-        return result;
-    }
     unlinkat(dir_fd, temporary, 0);
     file->fd = openat(dir_fd, temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
     if (file->fd < 0) {
         return errmsg_set(err, err_from_errno(errno), "%s: %s", temporary, strerror(errno));
     }
-    fill_header(options, &boot_id, &header);
+    fill_header(options, file->started_ns, &boot_id, &header);
     result = map_file(file, &header, temporary, err);
     if (result == 0 && renameat(dir_fd, temporary, dir_fd, name) != 0) {
         result = errmsg_set(err, err_from_errno(errno), "%s: %s", name, strerror(errno));
@@ -136,6 +143,27 @@ static int make(struct status_file *file, const struct status_options *options, 
         unlinkat(dir_fd, temporary, 0);
     }
     return result;
+}
+
+/* NULL: no memory. */
+static struct status_file *file_new(const struct status_options *options)
+{
+    struct status_file *file = calloc(1, sizeof *file);
+
+    if (file == NULL) {
+        return NULL;
+    }
+    file->fd = -1;
+    file->lock_fd = -1;
+    file->n_workers = options->n_workers;
+    file->started_ns = options->started_ns != 0 ? options->started_ns : options->boot_ns;
+    snprintf(file->name, sizeof file->name, "%s", options->name);
+    file->dir = strdup(options->dir);
+    if (file->dir == NULL) {
+        free(file);
+        return NULL;
+    }
+    return file;
 }
 
 int status_file_open(const struct status_options *options, struct status_file **ret_file,
@@ -152,16 +180,16 @@ int status_file_open(const struct status_options *options, struct status_file **
         return errmsg_set(err, ERR_INVALID, "workers must be 1..%d, got %u", LIMIT_SHIM_WORKERS,
                           options->n_workers);
     }
-    struct status_file *file = calloc(1, sizeof *file);
+    struct status_file *file = file_new(options);
     if (file == NULL) {
         return errmsg_set(err, ERR_NOMEM, "no memory for the status file");
     }
-    file->fd = -1;
-    file->lock_fd = -1;
-    file->n_workers = options->n_workers;
     int result = table_dir_open(options->dir, &dir_fd, err);
     if (result == 0) {
-        result = make(file, options, dir_fd, err);
+        result = take_lock(file, dir_fd, err);
+        if (result == 0) {
+            result = make(file, options, dir_fd, err);
+        }
         close(dir_fd);
         if (result != 0) {
             errmsg_prefix(err, "status file in %s", options->dir);
@@ -189,7 +217,74 @@ void status_file_close(struct status_file *file)
     if (file->lock_fd >= 0) {
         close(file->lock_fd);
     }
+    free(file->dir);
     free(file);
+}
+
+/* --- made anew --- */
+
+/* Whether the open descriptor is what stands under that name in the folder. */
+static bool is_in_place(const struct status_file *file, const char *suffix, int fd,
+                        struct stat *ret_stat)
+{
+    char path[PATH_MAX];
+    struct stat there;
+
+    snprintf(path, sizeof path, "%s/%s%s", file->dir, file->name, suffix);
+    return fstat(fd, ret_stat) == 0 && lstat(path, &there) == 0 &&
+           there.st_dev == ret_stat->st_dev && there.st_ino == ret_stat->st_ino;
+}
+
+bool status_file_is_damaged(const struct status_file *file)
+{
+    struct stat own;
+
+    return !is_in_place(file, ".status", file->fd, &own) ||
+           (uint64_t)own.st_size != file->n_bytes ||
+           jury_load(&file->header->magic) != JURY_STATUS_MAGIC;
+}
+
+int status_file_renew(struct status_file *old, uint64_t boot_ns, struct status_file **ret_file,
+                      struct errmsg *err)
+{
+    const struct status_options options = {.dir = old->dir,
+                                           .name = old->name,
+                                           .n_workers = old->n_workers,
+                                           .boot_ns = boot_ns,
+                                           .started_ns = old->started_ns};
+    struct status_file *file = file_new(&options);
+    struct stat lock;
+    int dir_fd;
+
+    if (file == NULL) {
+        return errmsg_set(err, ERR_NOMEM, "no memory for the status file");
+    }
+    int result = table_dir_open(old->dir, &dir_fd, err);
+    if (result == 0) {
+        bool has_lock = old->lock_fd >= 0 && is_in_place(old, ".lock", old->lock_fd, &lock);
+
+        result = has_lock ? 0 : take_lock(file, dir_fd, err);
+        result = result != 0 ? result : make(file, &options, dir_fd, err);
+        close(dir_fd);
+        if (result == 0 && has_lock) {
+            file->lock_fd = old->lock_fd;
+            old->lock_fd = -1;
+        }
+    }
+    if (result == 0) {
+        result = status_file_reserve(file, status_file_n_rows(old), err);
+    }
+    if (result != 0) {
+        errmsg_prefix(err, "status file in %s", old->dir);
+        if (old->lock_fd < 0) {
+            old->lock_fd = file->lock_fd;
+            file->lock_fd = -1;
+        }
+        status_file_close(file);
+        return result;
+    }
+    *ret_file = file;
+    return 0;
 }
 
 static uint64_t row_offset(const struct status_file *file, uint32_t worker, uint32_t row)
@@ -290,6 +385,52 @@ struct jury_status_row *status_file_row(struct status_file *file, uint32_t worke
         status_set(&at->bytes_to_backend, 0);
         status_set(&at->bytes_to_client, 0);
         status_set(&at->birth, birth);
+    }
+    return at;
+}
+
+/* --- what a worker carries over --- */
+
+static void copy_words(const uint64_t *from, uint64_t *to, size_t n_words)
+{
+    for (size_t i = 0; i < n_words; i++) {
+        status_set(&to[i], jury_load(&from[i]));
+    }
+}
+
+void status_file_carry(const struct status_file *from, struct status_file *to, uint32_t worker)
+{
+    uint32_t n_from = status_file_n_rows(from), n_to = status_file_n_rows(to);
+    const struct jury_status_worker *old =
+        (const void *)(from->bytes + from->workers_at + worker * sizeof *old);
+    struct jury_status_worker *totals = status_file_worker(to, worker);
+
+    copy_words(&old->heartbeat_ns, &totals->heartbeat_ns, sizeof *old / sizeof(uint64_t));
+    status_set(&totals->flows, 0);
+    for (uint32_t row = 0; row < n_from && row < n_to; row++) {
+        const struct jury_status_row *old_row =
+            (const void *)(from->bytes + row_offset(from, worker, row));
+        struct jury_status_row *new_row = (void *)(to->bytes + row_offset(to, worker, row));
+
+        if (old_row->birth != 0) {
+            copy_words(&old_row->birth, &new_row->birth, sizeof *old_row / sizeof(uint64_t));
+            status_set(&new_row->flows, 0);
+        }
+    }
+}
+
+struct jury_status_row *status_file_recount(struct status_file *file, uint32_t worker, uint32_t row,
+                                            uint64_t birth, uint64_t n_flows)
+{
+    if (row >= status_file_n_rows(file)) {
+        return NULL;
+    }
+    struct jury_status_row *at = (void *)(file->bytes + row_offset(file, worker, row));
+    if (at->birth < birth) {
+        at = status_file_row(file, worker, row, birth);
+    }
+    if (at->birth == birth) {
+        status_add(&at->flows, n_flows);
     }
     return at;
 }

@@ -18,7 +18,8 @@ struct status_options {
     const char *dir;
     const char *name; /* the file is <dir>/<name>.status; 1-40 of [A-Za-z0-9._-], letter first */
     uint32_t n_workers;
-    uint64_t boot_ns; /* now */
+    uint64_t boot_ns;    /* now */
+    uint64_t started_ns; /* of the data plane; 0 = now */
 };
 
 /* A fresh file, made aside and renamed over an old one. Holds a lock until close, so that two data
@@ -28,6 +29,22 @@ int status_file_open(const struct status_options *options, struct status_file **
                      struct errmsg *err);
 /* Leaves the file: its heartbeat grows old. NULL is allowed. */
 void status_file_close(struct status_file *file);
+
+/* Whether somebody removed, replaced, cut or overwrote it: nobody can read then what is written.
+ * Two system calls. */
+bool status_file_is_damaged(const struct status_file *file);
+/* A fresh file in the place of a damaged one, with the same room and start; its numbers are carried
+ * over by the workers (status_file_carry). The lock goes over; if its file was removed, too, it is
+ * taken anew. `old` stays, and is to be closed when no worker uses it any more; errors as above. */
+int status_file_renew(struct status_file *old, uint64_t boot_ns, struct status_file **ret_file,
+                      struct errmsg *err);
+/* What a worker has counted so far, but not its open flows: those are counted anew, since words of
+ * a file that was cut are lost. That worker's thread. */
+void status_file_carry(const struct status_file *from, struct status_file *to, uint32_t worker);
+/* Count open flows of a row and birth in a file that was made anew. Of several births the newest
+ * has the row. Returns the row's words, or NULL when it is not reserved. */
+struct jury_status_row *status_file_recount(struct status_file *file, uint32_t worker, uint32_t row,
+                                            uint64_t birth, uint64_t n_flows);
 
 /* Make rows below n_rows usable by all workers. Cheap when they are already. Errors: ERR_FULL,
  * ERR_IO: flows of the rows beyond are not counted, and the file says so. */

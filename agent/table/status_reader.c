@@ -26,8 +26,17 @@ struct plane {
     struct jury_status header;
 };
 
+/* A plane that was seen alive. */
+struct known_plane {
+    char name[JURY_PLANE_NAME_BYTES];
+    uint64_t pid;
+    uint64_t alive_ns; /* boot time of the last scan that found it so; 0 = free place */
+};
+
 struct status_reader {
     char *dir;
+    uint64_t scan_ns; /* boot time of the last scan */
+    struct known_plane known[LIMIT_DATA_PLANES];
     uint64_t boot_low;
     uint64_t boot_high;
     struct plane planes[LIMIT_DATA_PLANES];
@@ -189,7 +198,8 @@ static void read_failures(struct plane *plane)
                 sizeof sequence) &&
         sequence == header->failures_sequence) {
         plane->view.n_failures = (uint32_t)n;
-        plane->view.n_failures_all = header->n_failures;
+        plane->view.n_failures_all =
+            header->n_failures < LIMIT_LISTENERS ? (uint32_t)header->n_failures : LIMIT_LISTENERS;
     }
 }
 
@@ -307,6 +317,72 @@ static void scan_plane(struct status_reader *reader, int dir_fd, const char *nam
     }
 }
 
+static struct known_plane *find_known(struct status_reader *reader, const char *name)
+{
+    for (uint32_t i = 0; i < LIMIT_DATA_PLANES; i++) {
+        if (reader->known[i].alive_ns != 0 && strcmp(reader->known[i].name, name) == 0) {
+            return &reader->known[i];
+        }
+    }
+    return NULL;
+}
+
+/* Those that live are known; one that ended by itself left its file, and is forgotten. */
+static void note_known(struct status_reader *reader, const struct plane_view *view)
+{
+    struct known_plane *known = find_known(reader, view->name);
+
+    if (view->plane_state == PLANE_ABSENT && known != NULL) {
+        known->alive_ns = 0;
+    }
+    if (view->plane_state != PLANE_ALIVE) {
+        return;
+    }
+    for (uint32_t i = 0; known == NULL && i < LIMIT_DATA_PLANES; i++) {
+        known = reader->known[i].alive_ns == 0 ? &reader->known[i] : NULL;
+    }
+    if (known != NULL) {
+        *known = (struct known_plane){.pid = view->pid, .alive_ns = reader->scan_ns};
+        memcpy(known->name, view->name, sizeof known->name);
+    }
+}
+
+static bool is_listed(const struct status_reader *reader, const char *name)
+{
+    for (uint32_t i = 0; i < reader->n_planes; i++) {
+        if (strcmp(reader->planes[i].view.name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whoever removes the file of a living plane makes it invisible, and that must be seen. */
+static void add_gone(struct status_reader *reader)
+{
+    for (uint32_t i = 0; i < LIMIT_DATA_PLANES && reader->n_planes < LIMIT_DATA_PLANES; i++) {
+        struct known_plane *known = &reader->known[i];
+
+        if (known->alive_ns == 0 || is_listed(reader, known->name)) {
+            continue;
+        }
+        if (reader->scan_ns - known->alive_ns > PLANE_GONE_MS * NS_PER_MS) {
+            known->alive_ns = 0;
+            continue;
+        }
+        struct plane *plane = &reader->planes[reader->n_planes++];
+        memset(plane, 0, sizeof *plane);
+        plane->fd = -1;
+        memcpy(plane->view.name, known->name, sizeof plane->view.name);
+        plane->view.plane_state = PLANE_GONE;
+        plane->view.pid = known->pid;
+        plane->view.heartbeat_age_ns = reader->scan_ns - known->alive_ns;
+        errmsg_set(&plane->view.refusal, ERR_NOTFOUND,
+                   "the status file of data plane \"%s\" was removed: nobody knows whether it runs",
+                   known->name);
+    }
+}
+
 void status_reader_scan(struct status_reader *reader, uint64_t boot_ns, uint32_t *ret_n_ignored)
 {
     char names[NAMES_MAX][JURY_PLANE_NAME_BYTES];
@@ -314,6 +390,7 @@ void status_reader_scan(struct status_reader *reader, uint64_t boot_ns, uint32_t
     int dir_fd;
 
     forget_planes(reader);
+    reader->scan_ns = boot_ns;
     if (table_dir_open(reader->dir, &dir_fd, NULL) == 0) {
         uint32_t n_names = list_names(reader->dir, names, &n_ignored);
 
@@ -326,6 +403,10 @@ void status_reader_scan(struct status_reader *reader, uint64_t boot_ns, uint32_t
         }
         close(dir_fd);
     }
+    for (uint32_t i = 0; i < reader->n_planes; i++) {
+        note_known(reader, &reader->planes[i].view);
+    }
+    add_gone(reader);
     if (ret_n_ignored != NULL) {
         *ret_n_ignored = n_ignored;
     }
@@ -404,6 +485,19 @@ bool status_reader_row(struct status_reader *reader, uint32_t row, uint64_t birt
     return is_known;
 }
 
+/* It was alive a moment ago, or nothing says that it ended: its flows are not known. */
+static bool may_have_flows(struct status_reader *reader, const struct plane_view *view)
+{
+    const struct known_plane *known = find_known(reader, view->name);
+
+    if (plant_is("status-lost-is-done")) {
+        return false;
+    }
+    return view->plane_state == PLANE_GONE ||
+           (view->plane_state == PLANE_REFUSED && known != NULL &&
+            reader->scan_ns - known->alive_ns <= JURY_ABSENT_MS * NS_PER_MS);
+}
+
 bool status_reader_answer(struct status_reader *reader, const struct table_writer *writer,
                           struct data_plane_row rows[], size_t n_rows)
 {
@@ -419,6 +513,9 @@ bool status_reader_answer(struct status_reader *reader, const struct table_write
             uint64_t own = view->adopted_generation <= newest ? view->adopted_generation : 0;
 
             adopted = own < adopted ? own : adopted;
+            is_counting = true;
+        } else if (may_have_flows(reader, view)) {
+            adopted = 0;
             is_counting = true;
         }
     }

@@ -70,7 +70,8 @@ def shim(bin_dir):
     names = [ask_name(at) for _ in range(20)]
     check(names == ["b1"] * 20 and world.shim.process.poll() is None,
           f"its own status file cut to 0: the shim serves: {set(names)}, {world.shim.process.poll()}")
-    wait_until(lambda: world.feed.plane()["state"] == "refused", "the agent refuses that file")
+    wait_until(lambda: world.feed.plane()["state"] == "alive", "the shim makes that file anew")
+    check(world.shim.n_logged("event=status_file_made_anew") == 1, "the shim says so, once")
 
 
 def agent(options):

@@ -6,10 +6,12 @@ An agent and a shim with traffic that never tries twice. The root, the layout, t
 files, and the whole folder are removed, one after the other; each time the agent says so, makes all
 files anew with a generation that goes on, the shim takes them, a change made meanwhile arrives, and
 not one request fails. While it can not be made (something else stands in its place), `status` and
-`ready` say it.
+`ready` say it. The same of the shim's status file: the shim makes it anew, and while it cannot,
+`status` says what is wrong.
 """
 import glob
 import os
+import re
 import shutil
 import sys
 import threading
@@ -17,6 +19,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from cluster import Cluster, Flow, Failure, check, free_port, run, tcp_group, wait_until  # noqa: E402
+from ctl import ask, here  # noqa: E402
 
 HEALTHY = 1
 
@@ -125,6 +128,45 @@ def in_its_place(agent, traffic):
     traffic.wait_for(50)
 
 
+def damage_status(path, how):
+    if how == "removed":
+        os.unlink(path)
+    else:
+        os.truncate(path, 0)
+
+
+def status_file(agent, shim, traffic):
+    """The shim's own file: it makes it anew, and its flows go on being counted."""
+    path = os.path.join(agent.status_dir, "jury-shim.status")
+    for n, how in enumerate(("removed", "cut"), 1):
+        damage_status(path, how)
+        wait_until("the status file that was %s is made anew" % how, 20,
+                   lambda n=n: shim.count(["event=status_file_made_anew"]) == n)
+        wait_until("the shim is seen again", 20, lambda: plane(agent).is_alive and
+                   plane(agent).adopted_generation == plane(agent).published_generation and
+                   not agent.status().problems)
+        traffic.wait_for(50)
+        print("status file %s: made anew" % how)
+
+
+def status_in_words(cluster, agent, shim):
+    """While nobody can make it anew, status says what is wrong, in words."""
+    path = os.path.join(agent.status_dir, "jury-shim.status")
+    for how, word, sentence in (("cut", "refused", "a status file has more"), ("removed", "gone", "was removed")):
+        wait_until("the shim is seen", 20, lambda: plane(agent).is_alive)
+        shim.pause()
+        damage_status(path, how)
+        said = wait_until("status says that the file was %s" % how, 20,
+                          lambda: [p for p in agent.status().problems if sentence in p])
+        check(agent.status().health != HEALTHY, "status calls it healthy")
+        text = ask(cluster, ["status"] + here(agent)).out
+        row = [line for line in text.splitlines() if line.startswith("jury-shim")]
+        check(len(row) == 1 and word in row[0] and not re.search("[0-9]{7}", row[0]), text)
+        print("status: %s" % said[0])
+        shim.go_on()
+    wait_until("nothing is wrong any more", 20, lambda: plane(agent).is_alive and not agent.status().problems)
+
+
 def main(options):
     with Cluster(options, n_nodes=1) as cluster:
         backends = [cluster.backend("b1"), cluster.backend("b2")]
@@ -141,9 +183,11 @@ def main(options):
             for what in ("root", "layout.*", "state.*", "*", "folder"):
                 removed(cluster, agent, traffic, what, backends, port)
             in_its_place(agent, traffic)
+            status_file(agent, cluster.shims[1], traffic)
         finally:
             traffic.end()
         check(not traffic.failed, "failures: %s" % traffic.failed[:5])
+        status_in_words(cluster, agent, cluster.shims[1])
         check(agent.counters()["agent_tables_made_anew"] >= 6, "not counted: %s" % agent.counters())
         print("%d answers, 0 failures" % traffic.n_good)
 

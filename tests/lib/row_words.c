@@ -62,6 +62,8 @@ const char *plane_state_word(unsigned plane_state)
         return "absent";
     case PLANE_REFUSED:
         return "refused";
+    case PLANE_GONE:
+        return "gone";
     }
     return "?";
 }

@@ -88,8 +88,9 @@ struct rpc_world {
     struct rpc_world_reply replies[RPC_WORLD_CALLS];
     uint32_t n_calls;
     struct engine_actions *actions;
-    uint64_t n_forwarded; /* messages */
-    uint64_t n_barriers;  /* asked of a store */
+    struct rpc_data_plane plane; /* the only one of each node; state 0 = a healthy one */
+    uint64_t n_forwarded;        /* messages */
+    uint64_t n_barriers;         /* asked of a store */
     uint64_t n_effective; /* committed entries that changed something: no repeats, no refusals */
 };
 

@@ -226,11 +226,16 @@ static void hook_peer(void *user, uint64_t node_id, struct rpc_peer *ret_peer)
 
 static bool hook_data_plane(void *user, size_t index, struct rpc_data_plane *ret_data_plane)
 {
-    (void)user;
+    const struct rpc_world_node *node = user;
+
     if (index > 0) {
         return false;
     }
-    ret_data_plane->is_alive = true;
+    if (node->world->plane.state != RPC_PLANE_NONE) {
+        *ret_data_plane = node->world->plane;
+        return true;
+    }
+    ret_data_plane->state = RPC_PLANE_ALIVE;
     ret_data_plane->pid = 4711;
     ret_data_plane->flows = 12;
     snprintf(ret_data_plane->name, sizeof ret_data_plane->name, "shim");
@@ -242,7 +247,8 @@ static bool hook_ready_check(void *user, size_t index, struct rpc_ready_check *r
     (void)user;
     snprintf(ret_check->name, sizeof ret_check->name, "%s", index == 0 ? "leader" : "catalog");
     ret_check->is_ok = index == 0;
-    snprintf(ret_check->message.text, sizeof ret_check->message.text, "not caught up");
+    snprintf(ret_check->message.text, sizeof ret_check->message.text, "%s",
+             index == 0 ? "" : "not caught up");
     return index < 2;
 }
 

@@ -246,7 +246,7 @@ static bool hook_data_plane(void *user, size_t index, struct rpc_data_plane *ret
     if (index > 0 || !node->is_counting) {
         return false;
     }
-    ret_data_plane->is_alive = true;
+    ret_data_plane->state = RPC_PLANE_ALIVE;
     ret_data_plane->pid = 1;
     ret_data_plane->flows = node->n_flows;
     snprintf(ret_data_plane->name, sizeof ret_data_plane->name, "simulated");
@@ -259,7 +259,9 @@ static bool hook_ready_check(void *user, size_t index, struct rpc_ready_check *r
 
     snprintf(ret_check->name, sizeof ret_check->name, "leader");
     ret_check->is_ok = world_leader(asked->world, asked->node->id) != 0;
-    errmsg_set(&ret_check->message, 0, "no leader is known");
+    if (!ret_check->is_ok) {
+        errmsg_set(&ret_check->message, 0, "no leader is known");
+    }
     return index == 0;
 }
 

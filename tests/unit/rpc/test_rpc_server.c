@@ -578,6 +578,50 @@ static void why_names_every_observer_and_what_would_change_it(void **state)
     assert_string_equal(reply->message, "backend must be set: group, address and port");
 }
 
+static Jury__V1__GetStatusResponse *status_of(struct fixture *fixture)
+{
+    const struct rpc_world_reply *reply =
+        ask(fixture, "ClusterService/GetStatus", NULL, KEY_ROLE_VIEWER);
+
+    return MESSAGE(fixture, reply, Jury__V1__GetStatusResponse, jury__v1__get_status_response);
+}
+
+static void a_data_plane_that_cannot_be_read_is_told_in_words_and_never_healthy(void **state)
+{
+    struct fixture *fixture = *state;
+    struct rpc_data_plane *plane = &fixture->world.plane;
+
+    apply(fixture, "web", "10.0.0.1:80");
+    *plane =
+        (struct rpc_data_plane){.state = RPC_PLANE_REFUSED, .name = "shim", .age_ns = RPC_NEVER_NS};
+    errmsg_set(&plane->problem, 0, "status file of data plane \"shim\": cut short");
+    Jury__V1__GetStatusResponse *status = status_of(fixture);
+    assert_int_equal(status->health, JURY__V1__CLUSTER_HEALTH__CLUSTER_HEALTH_DEGRADED);
+    assert_int_equal(status->n_problems, 1);
+    assert_string_equal(status->problems[0], plane->problem.text);
+    assert_false(status->data_planes[0]->is_alive);
+    assert_int_equal(status->data_planes[0]->state,
+                     JURY__V1__DATA_PLANE_STATE__DATA_PLANE_STATE_REFUSED);
+    assert_null(status->data_planes[0]->age);
+}
+
+static void listeners_that_cannot_be_opened_and_have_no_place_are_counted(void **state)
+{
+    struct fixture *fixture = *state;
+    struct rpc_data_plane *plane = &fixture->world.plane;
+
+    apply(fixture, "web", "10.0.0.1:80");
+    *plane = (struct rpc_data_plane){.state = RPC_PLANE_ALIVE, .name = "shim"};
+    plane->n_failures_all = RPC_LISTENER_FAILURES;
+    assert_int_equal(status_of(fixture)->n_problems, 0); /* none of a listener that is there */
+    plane->n_failures_all = RPC_LISTENER_FAILURES + 3;
+    Jury__V1__GetStatusResponse *status = status_of(fixture);
+    assert_int_equal(status->n_problems, 1);
+    assert_string_equal(status->problems[0],
+                        "and 3 more listeners that data plane shim cannot open");
+    assert_int_equal(status->data_planes[0]->failures_total, RPC_LISTENER_FAILURES + 3);
+}
+
 static void status_ready_node_events_and_counters_tell_of_the_node(void **state)
 {
     struct fixture *fixture = *state;
@@ -766,6 +810,8 @@ int main(void)
         TEST(lists_come_in_pages_that_lose_nothing),
         TEST(why_names_every_observer_and_what_would_change_it),
         TEST(status_ready_node_events_and_counters_tell_of_the_node),
+        TEST(a_data_plane_that_cannot_be_read_is_told_in_words_and_never_healthy),
+        TEST(listeners_that_cannot_be_opened_and_have_no_place_are_counted),
         TEST(init_takes_the_clusters_id_from_the_request_so_that_a_retry_is_the_same),
         TEST(more_calls_than_allowed_are_told_to_come_back),
         TEST(a_call_ends_at_its_deadline),

@@ -20,7 +20,9 @@
 #include "agent/shim/shim.h"
 #include "agent/shim/sockaddr.h"
 #include "agent/table/status_reader.h"
+#include "agent/table/table_rescue.h"
 #include "common/base/clock.h"
+#include "common/base/units.h"
 #include "tests/lib/scratch.h"
 #include "tests/lib/sketch.h"
 
@@ -266,10 +268,77 @@ static void connections_are_served_while_the_table_changes_without_pause(void **
     rig_close(&rig);
 }
 
+/* --- the status file --- */
+
+static void cut_to(const char *path, off_t n_bytes)
+{
+    assert_int_equal(truncate(path, n_bytes), 0);
+}
+
+static void remove_file(const char *path)
+{
+    assert_int_equal(unlink(path), 0);
+}
+
+/* Until the agent would see one living data plane with so many flows, all of the newest table. */
+static void wait_until_seen(struct rig *rig, uint64_t n_flows)
+{
+    struct boot_id boot_id;
+    uint64_t end_ns = clock_monotonic_ns() + 30 * NS_PER_SECOND;
+    bool is_seen = false;
+
+    assert_int_equal(boot_id_read(&boot_id, NULL), 0);
+    struct status_reader *reader = status_reader_new(rig->status, &boot_id);
+    while (!is_seen) {
+        status_reader_scan(reader, clock_boottime_ns(), NULL);
+        if (status_reader_n_planes(reader) == 1) {
+            const struct plane_view *plane = status_reader_plane(reader, 0);
+
+            is_seen = plane->plane_state == PLANE_ALIVE && plane->totals.flows == n_flows &&
+                      plane->adopted_generation == table_writer_generation(rig->writer);
+        }
+        if (clock_monotonic_ns() > end_ns) {
+            fail_msg("no living data plane with %llu flows", (unsigned long long)n_flows);
+        }
+        sched_yield();
+    }
+    status_reader_free(reader);
+}
+
+static void a_status_file_that_was_removed_or_cut_is_made_anew_with_its_flows(void **state)
+{
+    (void)state;
+    static struct rig rig;
+    char path[SCRATCH_BYTES + 32];
+    struct sockaddr_storage address;
+    table_rescue_install();
+    rig_init(&rig);
+    wait_until_served(&rig);
+    snprintf(path, sizeof path, "%s/shim.status", rig.status);
+
+    /* The backend ends its side; the flow lasts until this one does, too. */
+    char name;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t n_bytes = sockaddr_put(&rig.front, &address);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, n_bytes), 0);
+    assert_int_equal(recv(fd, &name, 1, 0), 1);
+    wait_until_seen(&rig, 1);
+    remove_file(path);
+    wait_until_seen(&rig, 1);
+    cut_to(path, 0);
+    wait_until_seen(&rig, 1);
+    cut_to(path, 4096);
+    wait_until_seen(&rig, 1);
+    close(fd);
+    wait_until_seen(&rig, 0);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(connections_are_served_while_the_table_changes_without_pause),
+        cmocka_unit_test(a_status_file_that_was_removed_or_cut_is_made_anew_with_its_flows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
