@@ -12,12 +12,14 @@
 
 #include "agent/loop/thread.h"
 #include "common/base/log.h"
+#include "common/base/str.h"
 
 #define ZAP_ENDPOINT "inproc://zeromq.zap.01"
 #define ZAP_VERSION "1.0"
 #define REPORT_VALUES 256
 #define MECHANISM_CURVE "CURVE"
 #define MECHANISM_NULL "NULL"
+#define METADATA_BYTES (sizeof ZAP_KEY_PROPERTY + 4 + 2 * CURVE_KEY_BYTES)
 
 /* Frames of a request; the credentials of CURVE are the public key. */
 enum {
@@ -181,13 +183,35 @@ static void report(struct zap *zap, enum zap_refusal_reason reason, struct reque
     }
 }
 
+/* As ZMTP's metadata (RFC 23): length and name, length and value. Returns the number of bytes; 0
+ * for a connection without a key. */
+static size_t put_key(struct request *request, uint8_t metadata[METADATA_BYTES])
+{
+    const size_t n_name = strlen(ZAP_KEY_PROPERTY);
+    char hex[2 * CURVE_KEY_BYTES + 1];
+
+    if (request->n_frames != N_FRAMES ||
+        zmq_msg_size(&request->frames[FRAME_CREDENTIALS]) != CURVE_KEY_BYTES) {
+        return 0;
+    }
+    str_hex(zmq_msg_data(&request->frames[FRAME_CREDENTIALS]), CURVE_KEY_BYTES, hex);
+    memset(metadata, 0, METADATA_BYTES);
+    metadata[0] = (uint8_t)n_name;
+    memcpy(metadata + 1, ZAP_KEY_PROPERTY, n_name);
+    metadata[1 + n_name + 3] = 2 * CURVE_KEY_BYTES;
+    memcpy(metadata + 1 + n_name + 4, hex, 2 * CURVE_KEY_BYTES);
+    return METADATA_BYTES;
+}
+
 static void answer(void *socket, struct request *request, enum zap_refusal_reason reason,
                    const char *user_id)
 {
     const char *status = reason == ZAP_REFUSED_NONE          ? "200"
                          : reason == ZAP_REFUSED_REVOKED_KEY ? "400"
                                                              : "300";
-    const char *texts[] = {status, zap_refusal_word(reason), user_id, ""};
+    const char *texts[] = {status, zap_refusal_word(reason), user_id};
+    uint8_t metadata[METADATA_BYTES];
+    size_t n_metadata = reason == ZAP_REFUSED_NONE ? put_key(request, metadata) : 0;
 
     zmq_send(socket, ZAP_VERSION, strlen(ZAP_VERSION), ZMQ_SNDMORE);
     if (request->n_frames > FRAME_REQUEST_ID) {
@@ -196,9 +220,10 @@ static void answer(void *socket, struct request *request, enum zap_refusal_reaso
     } else {
         zmq_send(socket, "", 0, ZMQ_SNDMORE);
     }
-    for (size_t i = 0; i < 4; i++) {
-        zmq_send(socket, texts[i], strlen(texts[i]), i < 3 ? ZMQ_SNDMORE : 0);
+    for (size_t i = 0; i < 3; i++) {
+        zmq_send(socket, texts[i], strlen(texts[i]), ZMQ_SNDMORE);
     }
+    zmq_send(socket, metadata, n_metadata, 0);
 }
 
 static void serve(struct zap *zap, void *socket)

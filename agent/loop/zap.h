@@ -6,8 +6,9 @@
  * waits for nothing else. A key that is not known yet is answered with 300, so that the peer keeps
  * trying; only a revoked one with 400, after which libzmq never tries again (raft-zmq.md rule 29).
  *
- * Asked at the handshake only: whoever acts on a message checks zap_table_has_user against the
- * newest table as well (rule 30).
+ * Asked at the handshake only: whoever acts on a message checks zap_table_admits against the newest
+ * table as well (rule 30), by the key that the handshake was made with (zmq_frame_key): a name may
+ * have got another key meanwhile.
  *
  * Domains: "mesh" lets in nodes and access keys, "raft" nodes only, both with CURVE; "local" (the
  * unix socket, guarded by its file mode) lets everybody in as ZAP_LOCAL_USER. */
@@ -49,6 +50,9 @@ bool zap_identity_parse(const char *user_id, struct zap_identity *ret_identity);
 char *zap_user_id(enum zap_role role, const char *name, char user_id[ZAP_USER_ID_BYTES]);
 char *zap_node_user_id(uint64_t node_id, char user_id[ZAP_USER_ID_BYTES]);
 
+/* Of the reply's metadata: the public key in hex, and so of each message's (zmq_frame_key). */
+#define ZAP_KEY_PROPERTY "Key"
+
 struct zap_key {
     uint8_t public_key[CURVE_KEY_BYTES];
     char user_id[ZAP_USER_ID_BYTES];
@@ -64,8 +68,9 @@ void zap_table_unref(void *table);
 /* NULL for a key that is not in the table. */
 const struct zap_key *zap_table_find(const struct zap_table *table,
                                      const uint8_t public_key[CURVE_KEY_BYTES]);
-/* A key that is not revoked carries this User-Id; ZAP_LOCAL_USER always. */
-bool zap_table_has_user(const struct zap_table *table, const char *user_id);
+/* This key is not revoked and still carries that User-Id. */
+bool zap_table_admits(const struct zap_table *table, const uint8_t public_key[CURVE_KEY_BYTES],
+                      const char *user_id);
 
 /* X(name, word of the counter and the log, sentence) */
 #define ZAP_REFUSALS(X)                                                                        \

@@ -130,17 +130,12 @@ const struct zap_key *zap_table_find(const struct zap_table *table,
     return NULL;
 }
 
-bool zap_table_has_user(const struct zap_table *table, const char *user_id)
+bool zap_table_admits(const struct zap_table *table, const uint8_t public_key[CURVE_KEY_BYTES],
+                      const char *user_id)
 {
-    if (strcmp(user_id, ZAP_LOCAL_USER) == 0) {
-        return true;
-    }
-    for (size_t i = 0; i < table->n_keys; i++) {
-        if (!table->keys[i].is_revoked && strcmp(table->keys[i].user_id, user_id) == 0) {
-            return true;
-        }
-    }
-    return false;
+    const struct zap_key *key = zap_table_find(table, public_key);
+
+    return key != NULL && !key->is_revoked && strcmp(key->user_id, user_id) == 0;
 }
 
 const char *zap_refusal_word(enum zap_refusal_reason reason)

@@ -2,7 +2,11 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "agent/loop/zap.h"
+#include "common/base/str.h"
 
 #define HUB_PASSES 4 /* looks at all sockets in one turn before the loop's other work is served */
 
@@ -280,6 +284,13 @@ const char *zmq_frame_user_id(zmq_msg_t *frame)
     const char *user_id = zmq_msg_gets(frame, "User-Id");
 
     return user_id == NULL ? "" : user_id;
+}
+
+bool zmq_frame_key(zmq_msg_t *frame, uint8_t ret_key[CURVE_KEY_BYTES])
+{
+    const char *hex = zmq_msg_gets(frame, ZAP_KEY_PROPERTY);
+
+    return hex != NULL && str_unhex(hex, ret_key, CURVE_KEY_BYTES);
 }
 
 /* libzmq says "localhost:UID:GID:PID" of a unix socket. */

@@ -18,6 +18,7 @@
 #include <uv.h>
 #include <zmq.h>
 
+#include "agent/loop/sock.h"
 #include "common/base/err.h"
 
 #define ZMQ_HUB_DRAIN 256 /* messages read from one socket before others get their turn */
@@ -91,6 +92,8 @@ int zmq_watch_send(struct zmq_watch *watch, const struct zmq_part parts[], size_
 
 /* The authenticated "role:id" of the connection a frame came on (zap.h), or "" without one. */
 const char *zmq_frame_user_id(zmq_msg_t *frame);
+/* The public key of the peer's handshake. False: it made none by CURVE. */
+bool zmq_frame_key(zmq_msg_t *frame, uint8_t ret_key[CURVE_KEY_BYTES]);
 /* User id of the process at the other end of a unix socket, as the kernel knew it when it
  * connected; -1 = not known. */
 int64_t zmq_frame_uid(zmq_msg_t *frame);

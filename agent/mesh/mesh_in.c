@@ -220,21 +220,28 @@ void mesh_on_router_message(void *user, zmq_msg_t frames[], size_t n_frames)
 {
     struct mesh *mesh = user;
     struct zap_identity identity;
-    const char *user_id = zmq_frame_user_id(&frames[n_frames > 1 ? 1 : 0]);
+    zmq_msg_t *frame = &frames[n_frames > 1 ? 1 : 0];
+    const char *user_id = zmq_frame_user_id(frame);
+    uint8_t key[CURVE_KEY_BYTES];
 
     if (n_frames < 2 || !zap_identity_parse(user_id, &identity)) {
         refuse(mesh, REFUSAL_malformed, user_id, "error=\"a message needs a frame\"");
+        return;
+    }
+    /* ZAP was asked at the handshake only, which may be long ago. */
+    bool is_admitted = zmq_frame_key(frame, key) && zap_table_admits(mesh->table, key, user_id);
+    if (!is_admitted) {
+        refuse(mesh, REFUSAL_key_gone, user_id, "");
+    }
+    if (identity.role == ZAP_ROLE_NODE && !is_admitted) {
         return;
     }
     if (identity.role == ZAP_ROLE_NODE) {
         on_node_message(mesh, identity.node_id, user_id, frames, n_frames);
         return;
     }
-    struct mesh_caller caller = {.role = identity.role, .name = identity.name};
-    if (!zap_table_has_user(mesh->table, user_id)) {
-        caller.role = ZAP_ROLE_NONE; /* asked at the handshake only, which may be long ago */
-        refuse(mesh, REFUSAL_key_gone, user_id, "");
-    }
+    const struct mesh_caller caller = {.role = is_admitted ? identity.role : ZAP_ROLE_NONE,
+                                       .name = identity.name};
     on_call(mesh, &caller, user_id, frames, n_frames);
 }
 

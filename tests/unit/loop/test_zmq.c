@@ -461,12 +461,12 @@ static void a_table_finds_each_key_and_knows_revoked_users(void **state)
 
         assert_non_null(found);
         assert_string_equal(found->user_id, keys[i].user_id);
-        assert_int_equal(zap_table_has_user(table, keys[i].user_id), i != 5);
+        assert_int_equal(zap_table_admits(table, keys[i].public_key, keys[i].user_id), i != 5);
+        assert_false(zap_table_admits(table, keys[i].public_key, "node:65"));
     }
     keys[0].public_key[1] = 1;
     assert_null(zap_table_find(table, keys[0].public_key));
-    assert_false(zap_table_has_user(table, "node:65"));
-    assert_true(zap_table_has_user(table, ZAP_LOCAL_USER));
+    assert_false(zap_table_admits(table, keys[0].public_key, keys[0].user_id));
     zap_table_unref(table);
 }
 

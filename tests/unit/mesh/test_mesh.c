@@ -523,6 +523,50 @@ static void a_key_calls_with_its_role_and_with_none_once_it_is_removed(void **st
     zmq_close(socket);
 }
 
+/* The name and the role are the same, so only the key of the handshake tells. */
+static void a_key_that_was_replaced_under_its_name_has_no_role_at_its_next_message(void **state)
+{
+    struct fixture *f = *state;
+    void *socket = bare_client(f, &f->viewer);
+
+    call(socket, "one");
+    expect_answer(f, socket, "one");
+    assert_int_equal(f->nodes[0].last_role, ZAP_ROLE_VIEWER);
+
+    make_keys(&f->viewer);
+    set_table(f, true);
+
+    call(socket, "two");
+    expect_answer(f, socket, "two");
+    assert_int_equal(f->nodes[0].last_role, ZAP_ROLE_NONE);
+    zmq_close(socket);
+    socket = bare_client(f, &f->viewer);
+    call(socket, "three");
+    expect_answer(f, socket, "three");
+    assert_int_equal(f->nodes[0].last_role, ZAP_ROLE_VIEWER);
+    zmq_close(socket);
+}
+
+/* A member whose key was replaced: what its old connection says counts nowhere. */
+static void a_node_with_a_replaced_key_is_not_heard_any_more(void **state)
+{
+    struct fixture *f = *state;
+    struct hello hello = hello_of(f, 2);
+    struct curve_keys old = f->nodes[1].keys;
+    void *socket = bare_client(f, &old);
+
+    send_hello(socket, &hello);
+    assert_true(run_until(f, &f->nodes[0].n_by_kind[PEER_HELLO], 1));
+    make_keys(&f->nodes[1].keys);
+    set_table(f, true);
+    f->nodes[1].keys = old; /* the mesh of node 2 lives on with it */
+
+    send_hello(socket, &hello);
+    assert_true(run_until_refused(f, 0, REFUSAL_key_gone));
+    assert_int_equal(f->nodes[0].n_by_kind[PEER_HELLO], 1);
+    zmq_close(socket);
+}
+
 static void the_unix_socket_is_guarded_by_its_mode_and_calls_as_admin(void **state)
 {
     struct fixture *f = *state;
@@ -614,6 +658,8 @@ int main(void)
         WITH_MESHES(bytes_that_do_not_decode_are_counted_and_harm_nothing),
         WITH_MESHES(a_stranger_never_gets_in),
         WITH_MESHES(a_key_calls_with_its_role_and_with_none_once_it_is_removed),
+        WITH_MESHES(a_key_that_was_replaced_under_its_name_has_no_role_at_its_next_message),
+        WITH_MESHES(a_node_with_a_replaced_key_is_not_heard_any_more),
         WITH_MESHES(the_unix_socket_is_guarded_by_its_mode_and_calls_as_admin),
         WITH_MESHES(a_private_socket_is_not_for_the_group),
         WITH_MESHES(a_call_is_forwarded_and_its_answer_comes_back),
