@@ -199,6 +199,15 @@ static void decide_flows(struct engine *engine, uint32_t row, const struct engin
 
 /* --- the scope --- */
 
+/* The entry at the start of an agent or a group is no change and has no line in the log either. */
+static void count_group_change(struct engine_counters *counters, uint8_t from, uint8_t to)
+{
+    counters->fail_opens_entered += to == GROUP_FAIL_OPEN;
+    counters->fail_opens_left += from == GROUP_FAIL_OPEN;
+    counters->closed_entered += to == GROUP_CLOSED;
+    counters->closed_left += from == GROUP_CLOSED;
+}
+
 static void follow_group_state(struct engine *engine, struct engine_scope *scope,
                                const struct class_result *result)
 {
@@ -218,6 +227,7 @@ static void follow_group_state(struct engine *engine, struct engine_scope *scope
         event->to = result->group_state;
         event->marks = result->is_warming ? MARK_WARMING : 0;
         memcpy(event->group, scope->name, sizeof event->group);
+        count_group_change(&engine->counters, before, result->group_state);
     }
 }
 

@@ -237,6 +237,10 @@ struct peer_view {
     X(shadows_ended, "times a shadow ended")                                                  \
     X(alarms_raised, "times over 30 % of a group, and at least 3, went bad at once")          \
     X(alarms_ended, "times that was over")                                                    \
+    X(fail_opens_entered, "times a group entered fail-open")                                  \
+    X(fail_opens_left, "times a group left it")                                               \
+    X(closed_entered, "times a group closed to new flows")                                    \
+    X(closed_left, "times a group was no longer closed")                                      \
     X(vectors_sent, "whole vote vectors published")
 
 struct engine_counters {
