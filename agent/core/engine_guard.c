@@ -91,6 +91,9 @@ static bool take_due(struct engine *engine, uint32_t index, enum guard_kind guar
 
 void engine_mark_scope(struct engine *engine, const struct engine_scope *scope)
 {
+    if (plant_is("hold-end-unseen") && scope->hold_sources == 0) {
+        return;
+    }
     for (uint32_t row = scope->first_row; row != NO_ROW;
          row = engine->backends[row].next_in_scope) {
         if (engine->backends[row].is_linked) {
@@ -147,13 +150,17 @@ static void admit_pending(struct engine *engine, uint32_t index)
         struct engine_backend *backend = &engine->backends[engine->candidates[i].row];
 
         backend->is_admitted = true;
-        velocity_note(&scope->velocity, engine->now_ns);
+        if (plant_is("velocity-counts-turns")) {
+            velocity_note(&scope->velocity, engine->now_ns);
+        }
         id_set_add(&engine->dirty_slots, backend->target.slot);
     }
     engine_set_guard(engine, scope, GUARD_VELOCITY, n > n_room);
     if (n > n_room) {
+        uint64_t next_ns = velocity_next_ns(&scope->velocity, window_ns);
+
         engine_guard_due(engine, index, GUARD_VELOCITY,
-                         velocity_next_ns(&scope->velocity, window_ns));
+                         next_ns != 0 ? next_ns : engine->now_ns + window_ns);
     }
 }
 
@@ -168,6 +175,25 @@ static void wait_for_turn(struct engine *engine, struct engine_backend *backend,
         engine_guard_due(engine, backend->scope, GUARD_VELOCITY,
                          engine->now_ns +
                              (plant_is("turn-at-once") ? 0 : engine->vote_interval_ns));
+    }
+}
+
+/* Its turn is another's, or nobody waits any more: what was due later is looked at soon. */
+static void forget_turn(struct engine *engine, const struct engine_backend *backend)
+{
+    if (engine->scopes[backend->scope].guards[GUARD_VELOCITY].due_ns != 0) {
+        engine_guard_due(engine, backend->scope, GUARD_VELOCITY,
+                         engine->now_ns + engine->vote_interval_ns);
+    }
+}
+
+void engine_guard_forget(struct engine *engine, uint32_t row)
+{
+    struct engine_backend *backend = &engine->backends[row];
+
+    if ((backend->is_pending || backend->is_admitted) && !plant_is("pending-outlives-target")) {
+        backend->is_pending = backend->is_admitted = false;
+        forget_turn(engine, backend);
     }
 }
 
@@ -199,7 +225,7 @@ void engine_freeze(struct engine *engine, const struct engine_backend *backend, 
 static void guard_ejection(struct engine *engine, struct engine_backend *backend, bool was_admitted,
                            struct verdict_answer *answer)
 {
-    const struct engine_scope *scope = &engine->scopes[backend->scope];
+    struct engine_scope *scope = &engine->scopes[backend->scope];
 
     if (engine_is_held(engine, scope) && !plant_is("hold-ignored")) {
         engine_freeze(engine, backend, HELD_BY_HOLD, answer);
@@ -211,6 +237,9 @@ static void guard_ejection(struct engine *engine, struct engine_backend *backend
         backend->return_ns = 0;
         backend->break_ns = 0;
         flap_note_ejection(&backend->flaps, engine->now_ns);
+        if (!plant_is("velocity-uncounted")) {
+            velocity_note(&scope->velocity, engine->now_ns);
+        }
     }
 }
 
@@ -237,6 +266,7 @@ void engine_guard_answer(struct engine *engine, uint32_t row, struct verdict_ans
     struct engine_backend *backend = &engine->backends[row];
     bool was_admitted = backend->is_admitted;
     bool was_returning = backend->is_returning;
+    bool was_leaving = backend->is_pending;
 
     engine_note_bad(engine, row, answer);
     backend->is_pending = false;
@@ -246,6 +276,9 @@ void engine_guard_answer(struct engine *engine, uint32_t row, struct verdict_ans
         guard_ejection(engine, backend, was_admitted, answer);
     } else if (is_recovery(backend, answer)) {
         guard_return(engine, row, was_admitted, answer);
+    }
+    if (was_leaving && !backend->is_pending && answer->health_state != HEALTH_UNHEALTHY) {
+        forget_turn(engine, backend);
     }
     if (was_returning && !backend->is_returning) {
         engine_break_return(engine, row);
@@ -293,7 +326,7 @@ void engine_follow_guard_policy(struct engine *engine, uint32_t index,
     }
     /* What has been waiting is looked at by the new policy; the caller marks the slots. */
     for (unsigned guard = GUARD_NONE + 1; guard < GUARD_KINDS; guard++) {
-        if (scope->guards[guard].is_on) {
+        if (scope->guards[guard].is_on && !plant_is("velocity-room-unseen")) {
             engine_guard_due(engine, index, (enum guard_kind)guard,
                              guard == GUARD_SHADOW ? engine->now_ns
                                                    : engine->now_ns + engine->vote_interval_ns);

@@ -22,6 +22,7 @@ void engine_unlink_user(struct engine *engine, uint32_t row)
         engine->backends[backend->next_user].previous_user = backend->previous_user;
     }
     backend->is_linked = false;
+    engine_guard_forget(engine, row);
 }
 
 static void link_user(struct engine *engine, uint32_t row)
@@ -111,7 +112,6 @@ static void follow_state(struct engine *engine, uint32_t row, bool is_new, bool 
 
     if (backend->target.slot == CATALOG_NO_SLOT) {
         backend->held_causes = 0;
-        backend->is_pending = false;
         backend->is_returning = false;
         backend->is_bad = false;
         backend->bad_ns = 0;

@@ -336,6 +336,8 @@ uint8_t engine_n_fresh(const struct engine *engine, uint64_t now_ns);
 /* engine_guard.c */
 /* What the guards make of an answer of the rule for a row whose state is still the one before. */
 void engine_guard_answer(struct engine *engine, uint32_t row, struct verdict_answer *answer);
+/* The row has that target no more: what its votes said waits no longer. */
+void engine_guard_forget(struct engine *engine, uint32_t row);
 /* What the catalog says of a group's guards, and how many members they are of. */
 void engine_follow_guard_policy(struct engine *engine, uint32_t scope,
                                 const struct catalog_group *group);

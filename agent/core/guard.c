@@ -74,6 +74,9 @@ uint32_t velocity_used(struct velocity *velocity, uint64_t now_ns, uint64_t wind
     uint8_t n_old = 0;
     uint32_t n = 0;
 
+    if (plant_is("velocity-half-window")) {
+        window_ns /= 2;
+    }
     while (n_old < velocity->n_batches && velocity->batches[n_old].at_ns + window_ns <= now_ns) {
         n_old++;
     }

@@ -74,6 +74,9 @@ static void drain_late(struct self_doubt *doubt, uint64_t now_ns)
 void self_doubt_note_late(struct self_doubt *doubt, uint64_t late_ns, uint64_t now_ns)
 {
     drain_late(doubt, now_ns);
+    if (plant_is("doubt-not-late")) {
+        return;
+    }
     if (late_ns > LATE_MAX_NS || doubt->late_ns + late_ns > LATE_MAX_NS) {
         doubt->late_ns = LATE_MAX_NS;
     } else {
@@ -245,7 +248,8 @@ static struct doubt_targets sum_up(const struct doubt_survey *survey)
 
 static bool is_isolated(const struct doubt_survey *survey)
 {
-    return survey->n_observers >= 3 && survey->n_fresh < survey->n_observers / 2 + 1;
+    return survey->n_observers >= 3 && survey->n_fresh < survey->n_observers / 2 + 1 &&
+           !plant_is("doubt-not-isolated");
 }
 
 /* Parts that are the same for all kinds. */

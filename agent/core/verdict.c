@@ -73,7 +73,8 @@ bool verdict_down_holds(const struct verdict_rule *rule, const struct tally *tal
     unsigned counted = tally_counted(tally) + lost;
 
     if (rule->down.kind == RULE_ZONE_MAJORITY) {
-        return zones_hold(tally, OPINION_FAIL);
+        return plant_is("zone-counts-nodes") ? 2U * tally->n_fail > counted
+                                             : zones_hold(tally, OPINION_FAIL);
     }
     return first_column(rule->down, tally->n_fail, counted, tally->own == OPINION_FAIL);
 }

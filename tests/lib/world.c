@@ -417,6 +417,9 @@ void world_stall(struct world *world, uint64_t node_id, uint64_t duration_ns)
                             .epoch = node->epoch,
                             .u.late_ns = duration_ns};
 
+    if (world->now_ns + duration_ns <= node->stalled_until_ns) {
+        return; /* it stands still for longer already */
+    }
     node->stalled_until_ns = world->now_ns + duration_ns;
     world_plan(world, node->stalled_until_ns, &end);
 }

@@ -5,8 +5,9 @@
  *
  * I-7: no verdict without the threshold: each change to down has its quorum of fresh, distinct
  * votes, each of a node that saw its failures in a row. I-8: an expired, replayed, duplicated or
- * foreign vote never changes one. It shares no code with agent/core's votes, verdict or health, and
- * matches targets by the catalogs that the sender and the receiver really had. */
+ * foreign vote never changes one. I-9, I-10, R-EJ-3: isolation, velocity and hold (guards.h). It
+ * shares no code with agent/core's votes, verdict, guards or health, and matches targets by the
+ * catalogs that the sender and the receiver really had. */
 #ifndef JURY_TESTS_SIM_CHECKER_H
 #define JURY_TESTS_SIM_CHECKER_H
 
@@ -111,6 +112,33 @@
     X(group_closed)               \
     X(late_waits)                 \
     X(warming)                    \
+    X(hold_by_cluster)            \
+    X(hold_by_group)              \
+    X(hold_by_node)               \
+    X(hold_by_node_for_group)     \
+    X(hold_entered)               \
+    X(hold_left)                  \
+    X(hold_froze)                 \
+    X(hold_let_recover)           \
+    X(hold_let_initial_go_down)   \
+    X(hold_in_the_calm)           \
+    X(velocity_pending)           \
+    X(velocity_entered)           \
+    X(velocity_left)              \
+    X(velocity_admitted)          \
+    X(velocity_in_order)          \
+    X(velocity_taken_back)        \
+    X(velocity_exempt)            \
+    X(guard_was_changed)          \
+    X(isolated)                   \
+    X(isolated_would_go_down)     \
+    X(isolated_and_blind)         \
+    X(stalled_would_go_down)      \
+    X(zones_decided_down)         \
+    X(zones_decided_up)           \
+    X(zone_quorum_blocked)        \
+    X(zone_was_changed)           \
+    X(fail_open_by_threshold)     \
     X(flow_moved)                 \
     X(flow_stayed)                \
     X(replayed_whole)             \
@@ -140,6 +168,13 @@ struct own {
     uint64_t since_ns; /* of the opinion */
 };
 
+/* What a guard makes of an ejection that the votes want. */
+enum frozen {
+    FROZEN_NOT = 0,
+    FROZEN_BY_HOLD,
+    FROZEN_BY_VELOCITY
+};
+
 struct judged {
     uint64_t birth; /* 0 = no such row */
     uint64_t target_birth;
@@ -148,6 +183,7 @@ struct judged {
     bool gray;
     bool unreachable; /* from here */
     bool held_check_changed, held_kept;
+    uint8_t frozen, was_frozen; /* enum frozen, now and at the step before */
     uint64_t initial_ns;
     uint64_t joined_ns;                   /* it was added, or came back from maintenance */
     uint8_t written_state, written_marks; /* in the history */
@@ -181,6 +217,27 @@ struct kept_row {
     uint64_t drain_revision, drain_ns, verdict_ns;
 };
 
+/* Ejections of a group, and who waits for his. */
+#define CHECK_EJECTIONS 64
+struct guarded {
+    uint64_t birth;                  /* of the scope */
+    bool node_hold;                  /* the node's own, of this group */
+    bool is_held;                    /* by anything, at the last step */
+    uint64_t n;                      /* ejections under the limit, ever */
+    uint64_t at_ns[CHECK_EJECTIONS]; /* of the last of them, in turn */
+    uint32_t limit, limit_before;    /* 0 = none; now and at the step before */
+    uint64_t window_ns, window_before_ns;
+    uint32_t n_pending, n_pending_before;
+    uint64_t turn_ns; /* with somebody waiting: when the first of them is due, if there is room */
+    bool is_full;     /* somebody waits, and there is no room */
+    /* Of this step, for the order: the last of those that left, the first of those that stay. */
+    bool has_left, has_stayed;
+    struct turn {
+        unsigned n_fail;
+        uint64_t backend_id;
+    } left, stayed;
+};
+
 /* What is known of one node as a receiver. */
 struct witness {
     uint64_t epoch; /* of the node when it was last looked at; another one: everything is new */
@@ -200,8 +257,15 @@ struct witness {
     uint64_t suspect_ns[CHECK_KINDS]; /* since when, by enum check_type */
     struct shown shown[CHECK_ROWS];
     struct choices choices[CHECK_ROWS]; /* by the scope's row */
-    struct kept_row kept[CHECK_ROWS];   /* last-known-good, as last written */
-    struct kept_row begun[CHECK_ROWS];  /* what of it this life was given; zero = nothing */
+    struct guarded guarded[CHECK_ROWS]; /* by the scope's row */
+    bool node_hold;                     /* the node's own, of everything */
+    uint64_t peer_ns[WORLD_NODES + 1];  /* when it last heard a vector of a peer, any; 0 = never */
+    uint64_t begun_ns;                  /* its first step */
+    uint64_t apart_ns; /* since when it has heard too few and lost most targets; 0 = has not */
+    uint64_t late_ns;  /* it stood still until then; 0 = never */
+    bool is_quiet;     /* this step is a tick that changes neither n nor what it doubts */
+    struct kept_row kept[CHECK_ROWS];  /* last-known-good, as last written */
+    struct kept_row begun[CHECK_ROWS]; /* what of it this life was given; zero = nothing */
 };
 
 struct checker;
@@ -217,6 +281,7 @@ struct checker_part {
     void (*judge_end)(struct checker *checker);
 };
 extern const struct checker_part checker_table;  /* table.c */
+extern const struct checker_part checker_apart;  /* guards.c */
 extern const struct checker_part checker_replay; /* replay.c */
 
 /* What verdicts were, and when: to be compared with that of another run. */
@@ -259,9 +324,11 @@ void checker_note_start(struct checker *checker, uint64_t node_id, bool with_kep
  *     2 s (a node started then has its catalog) + T + I (the first probe that begins in the calm)
  *     + W, the longer of the failure and the success window with r = T, + 2 V + 100 ms,
  * stretched by the slowest clock. While a node still doubts itself in the calm, 10 s more, in which
- * its score falls and stays low, and T + I + W, since it counts anew then. */
+ * its score falls and stays low, and T + I + W, since it counts anew then. In a group with a
+ * velocity limit, a window and one V more for each part of its members that may leave together.
+ * What a hold keeps in service stays there. */
 #define CHECK_CLOCK_PPM_MAX 50000
-uint64_t checker_bound_ns(const struct checker *checker, const struct health_check *check);
+uint64_t checker_bound_ns(const struct checker *checker, const struct catalog_group *group);
 /* The longest bound of the newest catalog. */
 uint64_t checker_longest_bound_ns(const struct checker *checker);
 /* Each verdict whose time is over. */

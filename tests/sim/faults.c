@@ -105,6 +105,16 @@ static void spoil_link(struct sim *sim, uint64_t a, uint64_t b)
     story_tell(sim, "bad link", a, b);
 }
 
+/* Cut off from everything: it does not reach the backends either, until somebody says what they
+ * are. */
+static void blind_node(struct sim *sim, uint64_t id)
+{
+    for (uint32_t i = 0; i < sim->world.n_backends; i++) {
+        sim->world.backends[i].truth[id].reason = REASON_CONNECT_TIMEOUT;
+    }
+    story_tell(sim, "blind", id, 0);
+}
+
 void faults_cut_something(struct sim *sim)
 {
     struct cut cut = {.n = sim->world.n_nodes};
@@ -116,6 +126,9 @@ void faults_cut_something(struct sim *sim)
         return;
     }
     cut.shape = (enum shape)story_below(sim, N_SHAPES);
+    if (cut.shape == SHAPE_ALONE || cut.shape == SHAPE_DEAF) {
+        blind_node(sim, cut.a);
+    }
     note_shape(sim->sometimes, cut.shape);
     story_tell(sim, "cut", cut.shape, cut.a);
     for (uint64_t from = 1; from <= cut.n; from++) {

@@ -60,11 +60,15 @@ static void begin_cluster(struct sim *sim, const struct seed_options *options)
 static void begin(struct sim *sim, const struct seed_options *options)
 {
     prng_init(&sim->prng, sim->seed * UINT64_C(0x9e3779b97f4a7c15) + 1);
+    bool is_zoned = story_below(sim, 2) == 0;
     begin_cluster(sim, options);
     faults_set_network(sim, false);
     faults_set_clocks(sim);
     if (story_below(sim, 2) == 0) {
         story_change_interval(sim);
+    }
+    for (uint32_t id = 1; id <= sim->world.n_nodes && is_zoned; id++) {
+        story_change_zone(sim, id);
     }
     for (unsigned i = 0; i < SIM_GROUPS; i++) {
         snprintf(sim->groups[i], sizeof sim->groups[i], "group%u", i);
@@ -109,6 +113,7 @@ static void calm(struct sim *sim)
 {
     end_stalls(sim);
     faults_set_network(sim, true);
+    story_end_holds(sim);
     for (uint32_t id = 1; id <= sim->world.n_nodes; id++) {
         world_freeze_store(&sim->world, id, false);
         if (!sim->world.nodes[id].is_up && !sim->world.nodes[id].is_gone) {
@@ -119,6 +124,10 @@ static void calm(struct sim *sim)
         struct truth truth = story_truth(sim);
 
         world_set_truth(&sim->world, &sim->world.backends[i].at, &truth);
+    }
+    if (story_has_long_windows(sim)) {
+        world_run(&sim->world, sim->world.now_ns + 5 * WORLD_SECOND); /* some wait by now */
+        story_shorten_windows(sim);
     }
     sim->checker.calm_ns = sim->world.now_ns;
     while (!sim->checker.failed && sim->world.now_ns < sim->checker.calm_ns +

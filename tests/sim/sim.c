@@ -5,10 +5,10 @@
  *
  * Each seed is a cluster of 1 to 7 nodes, of one in 200 up to 64, with groups of random rules and
  * checks on a network that delays, loses, doubles, overtakes and cuts in every shape, with clocks
- * that run at their own rates, restarts, crashes, standstills, frozen stores and catalog changes
- * that reach the nodes at different times: the safety phase. Then all is well, and each verdict has
- * to be what the backend really is within a stated bound (checker.h): the liveness phase. A seed
- * that fails prints the command that repeats it.
+ * that run at their own rates, restarts, crashes, standstills, frozen stores, nodes in zones,
+ * holds, velocity limits and catalog changes that reach the nodes at different times: the safety
+ * phase. Then all is well, and each verdict has to be what the backend really is within a stated
+ * bound (checker.h): the liveness phase. A seed that fails prints the command that repeats it.
  *
  * --noise: once as it is, once with each message that was taken delivered again up to three times,
  * lost ones delivered after newer ones, and all clocks up to a year off. The verdicts and their

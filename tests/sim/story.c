@@ -5,6 +5,8 @@
 
 #include "tests/lib/catalog_builder.h"
 
+#define WINDOW_MS_MAX 4000 /* of velocity, in the calm */
+
 uint64_t story_below(struct sim *sim, uint64_t n)
 {
     return prng_below(&sim->prng, n);
@@ -36,6 +38,8 @@ static struct rule_column random_column(struct sim *sim)
     /* The plain majority is what most people run. */
     if (story_below(sim, 3) == 0) {
         kind = RULE_MAJORITY;
+    } else if (story_below(sim, 4) == 0) {
+        kind = RULE_ZONE_MAJORITY;
     }
     return (struct rule_column){.kind = kind,
                                 .value =
@@ -64,6 +68,28 @@ static void random_check(struct sim *sim, struct health_check *check)
     check->interval_ms = 500 + 500 * (uint32_t)story_below(sim, 3);
     check->healthy_threshold = (uint8_t)(1 + story_below(sim, 3));
     check->unhealthy_threshold = (uint8_t)(1 + story_below(sim, 3));
+}
+
+static uint32_t short_window_ms(struct sim *sim)
+{
+    return WINDOW_MS_MAX - 500 * (uint32_t)story_below(sim, 7);
+}
+
+static void random_guard(struct sim *sim, struct server_group *group)
+{
+    group->fail_open_percent = 0;
+    if (story_below(sim, 3) == 0) {
+        group->fail_open_percent = (uint8_t)(1 + story_below(sim, 100));
+    }
+    group->guard = guard_policy_of(GUARD_PRESET_OFF);
+    if (story_below(sim, 3) == 0) {
+        group->guard.velocity_percent = (uint8_t)(1 + story_below(sim, 60));
+        group->guard.velocity_window_ms = short_window_ms(sim);
+        group->guard.exempt_below = (uint16_t)story_below(sim, 4);
+        if (story_below(sim, 2) == 0) { /* until story_shorten_windows */
+            group->guard.velocity_window_ms *= 20;
+        }
+    }
 }
 
 static const struct catalog_group *find_group(struct sim *sim, const char *name)
@@ -114,7 +140,7 @@ void story_put_group(struct sim *sim, const char *name)
     group.drain = (struct drain_policy){.is_on = story_below(sim, 2) == 0,
                                         .timeout_ms = 1000 + 1000 * (uint32_t)story_below(sim, 9)};
     group.all_bad = (uint8_t)(story_below(sim, 4) == 0 ? ALL_BAD_FAIL_CLOSED : ALL_BAD_FAIL_OPEN);
-    group.fail_open_percent = (uint8_t)(story_below(sim, 3) == 0 ? 50 : 0);
+    random_guard(sim, &group);
     build_put_group(&command, &group);
     server_group_close(&group);
     commit(sim, &command);
@@ -174,7 +200,11 @@ static void change_group(struct sim *sim, const char *name)
         story_put_group(sim, name);
         return;
     }
-    switch (story_below(sim, 5)) {
+    switch (story_below(sim, 6)) {
+    case 5:
+        random_guard(sim, &spec);
+        sim->sometimes->guard_was_changed++;
+        break;
     case 0:
         random_check(sim, &spec.check);
         sim->sometimes->check_was_changed++;
@@ -208,6 +238,101 @@ static void change_admin(struct sim *sim, const char *name, enum admin_state sta
     if (backend->life == LIFE_AVAILABLE) {
         build_admin(&command, name, endpoint_format(&backend->spec.at, text), state);
         sim->sometimes->admin_was_changed += commit(sim, &command);
+    }
+}
+
+/* --- hold --- */
+
+static void hold_node(struct sim *sim, uint64_t id, const char *group, bool is_on)
+{
+    const struct hold_override hold = {.group = group, .is_on = is_on, .actor = "local"};
+    struct engine_event event = {.kind = ENGINE_HOLD, .u.hold = &hold};
+    struct world_node *node = &sim->world.nodes[id];
+
+    if (node->is_up && node->stalled_until_ns <= sim->world.now_ns) {
+        world_step(&sim->world, node, &event);
+    }
+}
+
+static void set_hold(struct sim *sim, const char *group, bool is_on)
+{
+    struct command command = {0};
+
+    build_hold(&command, group, is_on);
+    commit(sim, &command);
+}
+
+/* Of everything or of a group, by everybody or by one node for itself. */
+static void change_hold(struct sim *sim)
+{
+    const char *group = story_below(sim, 2) == 0 ? "" : sim->groups[story_below(sim, SIM_GROUPS)];
+    bool is_on = story_below(sim, 3) == 0;
+    uint64_t id = 1 + story_below(sim, sim->world.n_nodes);
+
+    story_tell(sim, group[0] == '\0' ? "hold" : group, is_on, id);
+    if (story_below(sim, 2) == 0) {
+        hold_node(sim, id, group, is_on);
+    } else {
+        set_hold(sim, group, is_on);
+    }
+}
+
+void story_end_holds(struct sim *sim)
+{
+    bool is_left = story_below(sim, 8) == 0; /* the replicated ones */
+
+    for (unsigned i = 0; i <= SIM_GROUPS; i++) {
+        const char *group = i < SIM_GROUPS ? sim->groups[i] : "";
+
+        if (!is_left && (i == SIM_GROUPS || find_group(sim, group) != NULL)) {
+            set_hold(sim, group, false);
+        }
+        for (uint32_t id = 1; id <= sim->world.n_nodes; id++) {
+            hold_node(sim, id, group, false);
+        }
+    }
+}
+
+bool story_has_long_windows(struct sim *sim)
+{
+    for (unsigned i = 0; i < SIM_GROUPS; i++) {
+        const struct catalog_group *group = find_group(sim, sim->groups[i]);
+
+        if (group != NULL && group->spec.guard.velocity_window_ms > WINDOW_MS_MAX) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void story_shorten_windows(struct sim *sim)
+{
+    for (unsigned i = 0; i < SIM_GROUPS; i++) {
+        const struct catalog_group *group = find_group(sim, sim->groups[i]);
+        struct server_group spec;
+
+        if (group != NULL && group->spec.guard.velocity_window_ms > WINDOW_MS_MAX &&
+            clone_group(sim, sim->groups[i], &spec)) {
+            spec.guard.velocity_window_ms = short_window_ms(sim);
+            spec.check.is_enabled &= story_below(sim, 4) != 0;
+            put_changed(sim, &spec);
+        }
+    }
+}
+
+void story_change_zone(struct sim *sim, uint64_t id)
+{
+    static const char *const zones[] = {"", "a", "b", "c"};
+    struct command command = {0};
+    const struct catalog_node *node =
+        catalog_node_find(sim->world.history[sim->world.revision], id);
+
+    if (node != NULL) {
+        struct change *change = build_node(&command, id, (enum raft_role)node->spec.role);
+        char *zone = change->u.node->zone;
+
+        snprintf(zone, sizeof change->u.node->zone, "%s", zones[story_below(sim, 4)]);
+        sim->sometimes->zone_was_changed += commit(sim, &command);
     }
 }
 
@@ -370,12 +495,25 @@ static void freeze_or_thaw(struct sim *sim)
     world_freeze_store(&sim->world, id, !sim->world.nodes[id].store_is_frozen);
 }
 
+static void change_cluster(struct sim *sim)
+{
+    uint64_t kind = story_below(sim, 6);
+
+    if (kind < 2) {
+        story_change_interval(sim);
+    } else if (kind == 2) {
+        story_change_zone(sim, 1 + story_below(sim, sim->world.n_nodes));
+    } else {
+        change_members(sim);
+    }
+}
+
 void story_go_on(struct sim *sim)
 {
     const char *group = sim->groups[story_below(sim, SIM_GROUPS)];
 
     faults_heal_next(sim);
-    switch (story_below(sim, 18)) {
+    switch (story_below(sim, 21)) {
     case 0:
     case 1:
     case 2:
@@ -402,6 +540,7 @@ void story_go_on(struct sim *sim)
         change_group(sim, group);
         break;
     case 13:
+    case 19:
         change_admin(sim, group, (enum admin_state)(ADMIN_ENABLED + story_below(sim, 3)));
         break;
     case 14:
@@ -413,12 +552,12 @@ void story_go_on(struct sim *sim)
     case 16:
         keep(sim);
         break;
+    case 17:
+    case 18:
+        change_hold(sim);
+        break;
     default:
-        if (story_below(sim, 3) == 0) {
-            story_change_interval(sim);
-        } else {
-            change_members(sim);
-        }
+        change_cluster(sim);
         break;
     }
 }

@@ -25,6 +25,13 @@ struct sim {
 uint64_t story_below(struct sim *sim, uint64_t n);
 void story_put_group(struct sim *sim, const char *name);
 void story_change_interval(struct sim *sim);
+void story_change_zone(struct sim *sim, uint64_t id);
+/* Each node's own ones end, and mostly the replicated ones too. */
+void story_end_holds(struct sim *sim);
+/* Velocity windows that are too long for the calm: those who wait may go sooner, or
+ * their group is checked no more. */
+bool story_has_long_windows(struct sim *sim);
+void story_shorten_windows(struct sim *sim);
 struct endpoint story_backend(struct sim *sim);
 struct truth story_truth(struct sim *sim);
 void story_start_node(struct sim *sim, uint64_t id);

@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "tests/sim/guards.h"
+
 struct witness *witness_of(struct checker *checker, const struct world_node *node)
 {
     struct witness *witness = checker->nodes[node->id];
@@ -293,14 +295,17 @@ static void follow_members(struct checker *checker, struct witness *witness, uin
     }
 }
 
-void witness_enter_by_time(struct checker *checker, struct witness *witness, uint64_t now_ns)
+bool witness_enter_by_time(struct checker *checker, struct witness *witness, uint64_t now_ns)
 {
+    bool changed = false;
+
     for (uint64_t id = 1; id <= checker->n_nodes_max; id++) {
         if (witness->observes[id] && !witness->entered[id] && now_ns >= witness->enters_ns[id]) {
-            witness->entered[id] = true;
+            witness->entered[id] = changed = true;
             checker->sometimes->entered_by_time++;
         }
     }
+    return changed;
 }
 
 static void hear_hello(struct checker *checker, struct witness *witness, uint64_t peer,
@@ -376,6 +381,7 @@ static void follow_row(struct checker *checker, struct witness *witness,
         row->state =
             backend->spec.admin_state == ADMIN_MAINTENANCE ? HEALTH_UNUSED : HEALTH_UNAVAILABLE;
         row->gray = row->unreachable = row->held_check_changed = row->held_kept = false;
+        row->frozen = FROZEN_NOT;
     } else if (row->state == HEALTH_NONE || row->state == HEALTH_UNUSED) {
         row->joined_ns = now_ns;
         begin_row(checker, witness, backend, now_ns);
@@ -452,6 +458,7 @@ void witness_hear(void *user, struct world *world, struct world_node *node,
     if (event->kind == ENGINE_CATALOG) {
         hear_catalog(checker, witness, node->id, event->u.catalog, event->now_ns);
     }
+    guards_hear(checker, witness, event);
     if (witness->catalog == NULL) {
         return; /* it knows nobody yet */
     }

@@ -27,7 +27,7 @@ bool witness_doubts(const struct witness *witness, uint32_t slot);
 void witness_follow_doubt(struct checker *checker, struct witness *witness, uint32_t mask,
                           uint64_t now_ns);
 
-/* Observers whose 60 s have passed enter n. */
-void witness_enter_by_time(struct checker *checker, struct witness *witness, uint64_t now_ns);
+/* Observers whose 60 s have passed enter n. Returns true if one does. */
+bool witness_enter_by_time(struct checker *checker, struct witness *witness, uint64_t now_ns);
 
 #endif

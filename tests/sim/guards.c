@@ -1,0 +1,359 @@
+#include "tests/sim/guards.h"
+
+#include <assert.h>
+
+#include "tests/lib/engine_lines.h"
+#include "tests/sim/witness.h"
+
+#define LATE_NS WORLD_SECOND /* so much lost time at once is doubt, for 5 s at least */
+#define DOUBT_LASTS_NS (5 * WORLD_SECOND)
+#define APART_NS \
+    (3 * WORLD_SECOND) /* until a node that is apart has seen it: the longest V, thrice */
+
+/* --- what was told --- */
+
+bool guards_hold(const struct witness *witness, const struct catalog_group *group)
+{
+    return catalog_settings(witness->catalog)->hold == HOLD_ON || group->spec.hold == HOLD_ON ||
+           witness->node_hold || witness->guarded[group->row.row].node_hold;
+}
+
+static void hear_hold(struct checker *checker, struct witness *witness,
+                      const struct hold_override *hold)
+{
+    if (hold->group[0] == '\0') {
+        checker->sometimes->hold_by_node += hold->is_on && !witness->node_hold;
+        witness->node_hold = hold->is_on;
+        return;
+    }
+    const struct catalog_group *group =
+        witness->catalog == NULL ? NULL : catalog_group_find(witness->catalog, hold->group);
+    if (group != NULL) {
+        struct guarded *guarded = &witness->guarded[group->row.row];
+
+        checker->sometimes->hold_by_node_for_group += hold->is_on && !guarded->node_hold;
+        guarded->node_hold = hold->is_on;
+    }
+}
+
+void guards_hear(struct checker *checker, struct witness *witness, const struct engine_event *event)
+{
+    if (witness->begun_ns == 0) {
+        witness->begun_ns = event->now_ns;
+    }
+    if (event->kind == ENGINE_HOLD) {
+        hear_hold(checker, witness, event->u.hold);
+    } else if (event->kind == ENGINE_LOOP_LATE && event->u.late_ns >= LATE_NS) {
+        witness->late_ns = event->now_ns;
+    } else if (event->kind == ENGINE_VOTE_CHUNK || event->kind == ENGINE_VOTE_CHANGE) {
+        witness->peer_ns[event->peer] = event->now_ns;
+    }
+}
+
+/* --- velocity --- */
+
+static uint32_t limit_of(const struct catalog_group *group)
+{
+    const struct guard_policy *guard = &group->spec.guard;
+    unsigned n = 0;
+
+    for (uint32_t i = 0; i < group->n_backends; i++) {
+        n += group->backends[i].life != LIFE_REMOVING &&
+             group->backends[i].spec.admin_state == ADMIN_ENABLED;
+    }
+    if (guard->velocity_percent == 0 || n < guard->exempt_below) {
+        return 0;
+    }
+    return n * guard->velocity_percent < 100 ? 1 : n * guard->velocity_percent / 100;
+}
+
+uint64_t guards_delay_ns(const struct catalog_group *group, uint64_t vote_interval_ns)
+{
+    uint32_t limit = limit_of(group);
+
+    return limit == 0 ? 0
+                      : (group->n_backends + limit - 1) / limit *
+                            (group->spec.guard.velocity_window_ms * WORLD_MS + vote_interval_ns);
+}
+
+/* Within the window that ends now; CHECK_EJECTIONS are more than the members of any group. */
+static uint32_t used(const struct guarded *guarded, uint64_t window_ns, uint64_t now_ns)
+{
+    uint32_t n = 0;
+
+    while (n < guarded->n && n < CHECK_EJECTIONS &&
+           guarded->at_ns[(guarded->n - 1 - n) % CHECK_EJECTIONS] + window_ns > now_ns) {
+        n++;
+    }
+    return n;
+}
+
+void guards_begin(struct witness *witness, const struct catalog_group *group)
+{
+    assert(group->row.row < CHECK_ROWS);
+    struct guarded *guarded = &witness->guarded[group->row.row];
+
+    if (guarded->birth != group->row.birth) {
+        *guarded = (struct guarded){.birth = group->row.birth};
+    }
+    guarded->limit_before = guarded->limit;
+    guarded->window_before_ns = guarded->window_ns;
+    guarded->n_pending_before = guarded->n_pending;
+    guarded->limit = limit_of(group);
+    guarded->window_ns = group->spec.guard.velocity_window_ms * WORLD_MS;
+    guarded->n_pending = 0;
+    guarded->has_left = guarded->has_stayed = false;
+}
+
+static bool comes_first(const struct turn *a, const struct turn *b)
+{
+    return a->n_fail > b->n_fail || (a->n_fail == b->n_fail && a->backend_id < b->backend_id);
+}
+
+/* I-10. A catalog that comes in the same step finds those on their way whose turn it was. */
+static void note_ejection(struct checker *checker, const struct world_node *node,
+                          struct guarded *guarded, const struct edge *edge)
+{
+    bool was_limited = guarded->limit_before > 0;
+    uint32_t limit =
+        guarded->limit_before > guarded->limit ? guarded->limit_before : guarded->limit;
+    uint64_t window_ns = was_limited && guarded->window_before_ns < guarded->window_ns
+                             ? guarded->window_before_ns
+                             : guarded->window_ns;
+
+    guarded->at_ns[guarded->n++ % CHECK_EJECTIONS] = edge->now_ns;
+    checker->sometimes->velocity_admitted++;
+    if (used(guarded, window_ns, edge->now_ns) > limit) {
+        checker_fail(checker, node, "I-10: %u backends of %s left within %.3f s, the limit is %u",
+                     used(guarded, window_ns, edge->now_ns), edge->group->spec.name,
+                     (double)window_ns / 1e9, limit);
+    }
+}
+
+/* The votes say down, and the group has a limit. */
+static void pass_velocity(struct checker *checker, const struct world_node *node,
+                          struct guarded *guarded, const struct edge *edge, struct judged *row)
+{
+    struct turn turn = {.n_fail = edge->count->f, .backend_id = edge->line->backend_id};
+    bool had_waited = row->was_frozen == FROZEN_BY_VELOCITY;
+
+    if (edge->line->health_state == HEALTH_UNHEALTHY) {
+        note_ejection(checker, node, guarded, edge);
+        if (had_waited && (!guarded->has_left || comes_first(&guarded->left, &turn))) {
+            guarded->left = turn;
+            guarded->has_left = true;
+        }
+        return;
+    }
+    row->frozen = FROZEN_BY_VELOCITY;
+    guarded->n_pending++;
+    checker->sometimes->velocity_pending += !had_waited;
+    if (had_waited && (!guarded->has_stayed || comes_first(&turn, &guarded->stayed))) {
+        guarded->stayed = turn;
+        guarded->has_stayed = true;
+    }
+}
+
+/* --- hold --- */
+
+static void judge_hold(struct checker *checker, const struct world_node *node,
+                       const struct edge *edge, const struct judged *row)
+{
+    struct sometimes *sometimes = checker->sometimes;
+    bool is_down = edge->line->health_state == HEALTH_UNHEALTHY;
+    char at[ENDPOINT_TEXT_BYTES];
+
+    endpoint_format(&edge->line->at, at);
+    if (row->state == HEALTH_UNHEALTHY && edge->followed == 'u') {
+        sometimes->hold_let_recover++;
+        if (is_down) {
+            checker_fail(checker, node, "R-EJ-3: the hold keeps %s/%s from coming back",
+                         edge->group->spec.name, at);
+        }
+    } else if (row->state == HEALTH_INITIAL && edge->followed == 'd') {
+        sometimes->hold_let_initial_go_down++; /* it takes nothing out of service */
+    } else if (row->state == HEALTH_HEALTHY && is_down) {
+        checker_fail(checker, node, "R-EJ-3: %s/%s was ejected under a hold",
+                     edge->group->spec.name, at);
+    }
+}
+
+/* --- isolation --- */
+
+static bool hears_too_few(const struct checker *checker, const struct witness *witness,
+                          const struct world_node *node, uint64_t now_ns)
+{
+    unsigned n = 0;
+    unsigned n_heard = 0;
+
+    for (uint32_t id = 1; id <= checker->n_nodes_max; id++) {
+        bool is_heard =
+            id == node->id || (witness->peer_ns[id] != 0 &&
+                               now_ns - witness->peer_ns[id] <= 3 * witness_interval_ns(witness));
+
+        n += witness->entered[id];
+        n_heard += witness->entered[id] && is_heard;
+    }
+    return n_heard < n / 2 + 1;
+}
+
+/* The rule lets the own vote alone take a backend down. */
+static bool own_may_decide(const struct verdict_rule *rule)
+{
+    return rule->down.kind == RULE_LOCAL || rule->below_quorum == BELOW_QUORUM_LOCAL;
+}
+
+/* I-9: a node that hears too few takes nothing down; one that goes by its own votes alone does not
+ * while it must doubt them: it stood still just now, or it hears too few and most targets fail. */
+static void judge_isolation(struct checker *checker, const struct witness *witness,
+                            const struct world_node *node, const struct edge *edge,
+                            const struct judged *row)
+{
+    struct sometimes *sometimes = checker->sometimes;
+    bool goes_down = edge->line->health_state == HEALTH_UNHEALTHY && row->state != HEALTH_UNHEALTHY;
+    bool is_alone = hears_too_few(checker, witness, node, edge->now_ns);
+    bool is_late = witness->late_ns != 0 && edge->now_ns <= witness->late_ns + DOUBT_LASTS_NS;
+    bool is_apart = witness->apart_ns != 0 && edge->now_ns > witness->apart_ns + APART_NS;
+    bool own_fails = witness->own[row->target_slot].opinion == OPINION_FAIL;
+
+    sometimes->isolated += is_alone;
+    if (row->state == HEALTH_UNHEALTHY) {
+        return;
+    }
+    if (!own_may_decide(&edge->group->spec.rule)) {
+        sometimes->isolated_would_go_down += is_alone && own_fails;
+        if (is_alone && goes_down) {
+            checker_fail(checker, node, "I-9: %s goes down on a node that hears too few",
+                         edge->group->spec.name);
+        }
+        return;
+    }
+    sometimes->isolated_and_blind += is_apart && own_fails;
+    sometimes->stalled_would_go_down += is_late && own_fails;
+    /* With a quorum, others' votes may take it down. */
+    if (goes_down && own_fails &&
+        (is_apart || (is_late && edge->group->spec.rule.down.kind == RULE_LOCAL))) {
+        checker_fail(checker, node, "I-9: %s goes down by the votes of a node that %s",
+                     edge->group->spec.name,
+                     is_apart ? "is cut off from everything" : "stood still just now");
+    }
+}
+
+/* Heard too few for 3 V since it began, three observers or more, and the last probe of more than
+ * half of at least three targets failed. */
+static bool is_cut_off(const struct checker *checker, const struct witness *witness,
+                       const struct world_node *node, uint64_t now_ns)
+{
+    unsigned n_observers = 0;
+    unsigned n_targets = 0;
+    unsigned n_fail = 0;
+
+    for (uint32_t id = 1; id <= checker->n_nodes_max; id++) {
+        n_observers += witness->entered[id];
+    }
+    for (uint32_t slot = 0; slot < CHECK_SLOTS; slot++) {
+        n_targets += witness->births[slot] != 0;
+        n_fail += witness->births[slot] != 0 && witness->own[slot].fails > 0;
+    }
+    return n_observers >= 3 && n_fail >= 3 && 2 * n_fail > n_targets &&
+           now_ns > witness->begun_ns + 3 * witness_interval_ns(witness) &&
+           hears_too_few(checker, witness, node, now_ns);
+}
+
+static void follow_apart(struct checker *checker, struct witness *witness,
+                         const struct world_node *node, const struct engine_event *event)
+{
+    if (!is_cut_off(checker, witness, node, event->now_ns)) {
+        witness->apart_ns = 0;
+    } else if (witness->apart_ns == 0) {
+        witness->apart_ns = event->now_ns;
+    }
+}
+
+const struct checker_part checker_apart = {.name = "apart", .judge = follow_apart};
+
+/* --- one backend, one group --- */
+
+void guards_freeze(struct checker *checker, const struct witness *witness,
+                   const struct world_node *node, const struct edge *edge, struct judged *row)
+{
+    struct guarded *guarded = &checker->nodes[node->id]->guarded[edge->group->row.row];
+    bool is_held = guards_hold(witness, edge->group);
+    bool is_ejection = row->state == HEALTH_HEALTHY && edge->followed == 'd';
+
+    row->was_frozen = row->frozen;
+    row->frozen = FROZEN_NOT;
+    judge_isolation(checker, witness, node, edge, row);
+    if (is_held) {
+        judge_hold(checker, node, edge, row);
+    }
+    if (!is_ejection) {
+        checker->sometimes->velocity_taken_back += row->was_frozen == FROZEN_BY_VELOCITY;
+        return;
+    }
+    if (is_held) {
+        checker->sometimes->hold_froze += row->was_frozen != FROZEN_BY_HOLD;
+        row->frozen = FROZEN_BY_HOLD;
+    } else if (guarded->limit > 0) {
+        pass_velocity(checker, node, guarded, edge, row);
+    } else {
+        checker->sometimes->velocity_exempt += edge->group->spec.guard.velocity_percent > 0;
+    }
+}
+
+static void follow_hold(struct checker *checker, const struct witness *witness,
+                        const struct catalog_group *group, struct guarded *guarded)
+{
+    bool is_held = guards_hold(witness, group);
+
+    checker->sometimes->hold_entered += is_held && !guarded->is_held;
+    checker->sometimes->hold_left += !is_held && guarded->is_held;
+    checker->sometimes->hold_by_cluster += catalog_settings(witness->catalog)->hold == HOLD_ON;
+    checker->sometimes->hold_by_group += group->spec.hold == HOLD_ON;
+    guarded->is_held = is_held;
+}
+
+/* Whoever waits does so because the window is full, or the nodes come to hold the same votes: for
+ * one V after the first of them, after some have left, and after the limit changed. */
+static void judge_waiting(struct checker *checker, const struct world_node *node,
+                          const struct catalog_group *group, struct guarded *guarded,
+                          const struct engine_event *event, uint64_t vote_interval_ns)
+{
+    struct sometimes *sometimes = checker->sometimes;
+    uint32_t n = used(guarded, guarded->window_ns, event->now_ns);
+    bool has_just_left =
+        guarded->n > 0 && guarded->at_ns[(guarded->n - 1) % CHECK_EJECTIONS] == event->now_ns;
+    bool has_changed =
+        guarded->limit != guarded->limit_before || guarded->window_ns != guarded->window_before_ns;
+    bool is_full = guarded->n_pending > 0 && n >= guarded->limit;
+
+    if (guarded->n_pending_before == 0 || has_just_left || has_changed) {
+        guarded->turn_ns = event->now_ns + vote_interval_ns;
+    }
+    sometimes->velocity_entered += is_full && !guarded->is_full;
+    sometimes->velocity_left += guarded->is_full && guarded->n_pending == 0;
+    guarded->is_full = is_full || (guarded->is_full && guarded->n_pending > 0);
+    if (guarded->n_pending > 0 && n < guarded->limit && event->now_ns >= guarded->turn_ns) {
+        checker_fail(checker, node, "I-10: %u of %s wait, but %u of %u left in the window",
+                     guarded->n_pending, group->spec.name, n, guarded->limit);
+    }
+}
+
+void guards_end(struct checker *checker, const struct witness *witness,
+                const struct world_node *node, const struct engine_event *event,
+                const struct catalog_group *group)
+{
+    struct guarded *guarded = &checker->nodes[node->id]->guarded[group->row.row];
+
+    follow_hold(checker, witness, group, guarded);
+    judge_waiting(checker, node, group, guarded, event, witness_interval_ns(witness));
+    if (!witness->is_quiet || !guarded->has_left || !guarded->has_stayed) {
+        return;
+    }
+    checker->sometimes->velocity_in_order++;
+    if (comes_first(&guarded->stayed, &guarded->left)) {
+        checker_fail(checker, node,
+                     "I-10: of %s one with %u fail votes left before one with %u, or of a lower id",
+                     group->spec.name, guarded->left.n_fail, guarded->stayed.n_fail);
+    }
+}

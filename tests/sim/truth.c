@@ -1,0 +1,94 @@
+/* I-18: with everything well, each verdict becomes what the backend really is (checker.h). */
+#include "tests/sim/guards.h"
+
+uint64_t checker_bound_ns(const struct checker *checker, const struct catalog_group *group)
+{
+    const struct health_check *check = &group->spec.check;
+    const struct catalog *catalog = checker->world->history[checker->world->revision];
+    uint64_t cycle_ms = check->timeout_ms + (uint64_t)check->interval_ms;
+    uint64_t most = check->unhealthy_threshold > check->healthy_threshold
+                        ? check->unhealthy_threshold
+                        : check->healthy_threshold;
+    uint64_t window_ms = most * cycle_ms - check->interval_ms;
+    uint64_t vote_ms = 2 * (uint64_t)catalog_settings(catalog)->vote_interval_ms + 100;
+    uint64_t whole_ms = 2000 + cycle_ms + window_ms + vote_ms;
+
+    whole_ms +=
+        guards_delay_ns(group, catalog_settings(catalog)->vote_interval_ms * WORLD_MS) / WORLD_MS;
+    if (checker->is_doubted) {
+        whole_ms += 10000 + cycle_ms + window_ms;
+    }
+    return whole_ms * 1000000 / (1000000 - CHECK_CLOCK_PPM_MAX) * WORLD_MS;
+}
+
+uint64_t checker_longest_bound_ns(const struct checker *checker)
+{
+    const struct catalog *catalog = checker->world->history[checker->world->revision];
+    uint64_t longest_ns = 0;
+
+    for (size_t i = 0; i < catalog_n_groups(catalog); i++) {
+        uint64_t bound_ns = checker_bound_ns(checker, catalog_group_at(catalog, i));
+
+        longest_ns = bound_ns > longest_ns ? bound_ns : longest_ns;
+    }
+    return longest_ns;
+}
+
+static bool is_as_truth(const struct checker *checker, uint32_t id, const struct judged *row,
+                        const struct catalog_backend *backend)
+{
+    const struct truth *truth = &world_backend(checker->world, &backend->spec.at)->truth[id];
+    uint8_t wanted = truth->reason == REASON_OK ? HEALTH_HEALTHY : HEALTH_UNHEALTHY;
+
+    if (wanted == HEALTH_UNHEALTHY && row->frozen == FROZEN_BY_HOLD) {
+        checker->sometimes->hold_in_the_calm++; /* it stays, and is used as healthy */
+        return true;
+    }
+    return row->target_slot == CATALOG_NO_SLOT ||
+           (row->birth == backend->row.birth && row->state == wanted && !row->gray &&
+            !row->held_check_changed && !row->held_kept);
+}
+
+static void check_group_truth(struct checker *checker, uint32_t id,
+                              const struct catalog_group *group)
+{
+    uint64_t bound_ns = checker_bound_ns(checker, group);
+    uint64_t passed_ns = checker->world->now_ns - checker->calm_ns;
+
+    for (uint32_t j = 0; j < group->n_backends; j++) {
+        const struct catalog_backend *backend = &group->backends[j];
+        const struct judged *row = &checker->nodes[id]->rows[backend->row.row];
+
+        if (is_as_truth(checker, id, row, backend)) {
+            checker->sometimes->ended_as_truth += passed_ns > bound_ns;
+        } else if (passed_ns > bound_ns) {
+            checker_fail(checker, &checker->world->nodes[id],
+                         "I-18: %s backend %u is %s %.1f s after all is well, its bound is %.1f s",
+                         group->spec.name, j, health_state_word((enum health_state)row->state),
+                         (double)passed_ns / 1e9, (double)bound_ns / 1e9);
+        } else if (passed_ns * 1000 / bound_ns > checker->slowest_pm) {
+            checker->slowest_pm = passed_ns * 1000 / bound_ns;
+        }
+    }
+}
+
+void checker_check_truth(struct checker *checker)
+{
+    const struct catalog *catalog = checker->world->history[checker->world->revision];
+
+    for (uint32_t id = 1; id <= checker->world->n_nodes && !checker->failed; id++) {
+        if (checker->world->nodes[id].is_gone) {
+            continue;
+        }
+        checker->is_doubted |= checker->nodes[id]->suspect_mask != 0;
+        if (checker->nodes[id]->catalog != catalog &&
+            checker->world->now_ns > checker->calm_ns + 2 * WORLD_SECOND) {
+            checker_fail(checker, &checker->world->nodes[id],
+                         "I-18: it has not got the newest catalog");
+            return;
+        }
+        for (size_t i = 0; i < catalog_n_groups(catalog); i++) {
+            check_group_truth(checker, id, catalog_group_at(catalog, i));
+        }
+    }
+}
