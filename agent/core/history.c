@@ -170,6 +170,7 @@ void history_fold_row(struct history_row *row, const struct history_entry *entry
 {
     if (entry->kind == HISTORY_VERDICT || entry->kind == HISTORY_KEPT) {
         row->state = entry->to;
+        row->was_kept |= entry->kind == HISTORY_KEPT;
     }
     if (entry->kind == HISTORY_VERDICT && entry->to == HEALTH_INITIAL) {
         row->initial_ns = entry->at_ns;

@@ -128,6 +128,7 @@ struct history_row {
     uint8_t state;       /* enum health_state; HEALTH_NONE = not told */
     uint64_t joined_ns;  /* when it was made, or came back from maintenance */
     uint64_t initial_ns; /* when its last `initial` began */
+    bool was_kept;       /* it began with a verdict of last-known-good */
 };
 /* Fold an entry of a row. */
 void history_fold_row(struct history_row *row, const struct history_entry *entry);

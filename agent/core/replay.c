@@ -277,8 +277,8 @@ static void begin_row(struct replay *replay, uint32_t index)
     }
     backend->health_state = row->begins;
     backend->joined_ns = row->joined_ns;
+    backend->was_judged = row->was_kept;
     if (real->birth == row->id.birth) {
-        backend->was_judged = real->was_judged;
         backend->is_gray =
             real->is_gray && real->health_state == row->begins && row->begins != HEALTH_INITIAL;
     }

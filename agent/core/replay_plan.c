@@ -338,6 +338,7 @@ static void find_first_states(struct replay_plan *plan)
 
         votes->rows[i].begins = before.state;
         votes->rows[i].joined_ns = before.joined_ns;
+        votes->rows[i].was_kept = before.was_kept;
         votes->rows[i].initial_ns = before.initial_ns;
         if (before.state == HEALTH_NONE && backend->birth == id.birth) {
             votes->rows[i].begins = backend->health_state;

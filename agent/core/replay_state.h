@@ -26,6 +26,7 @@ struct replay_row {
     uint8_t begins;      /* enum health_state in which a history without a beginning begins */
     uint64_t initial_ns; /* with it */
     uint64_t joined_ns;  /* with it */
+    bool was_kept;       /* before it: it was judged before this start */
     bool is_kept;        /* last-known-good gives its state in this step */
     uint8_t state;       /* after the last step */
     bool is_told;        /* its chain is there, so each change of its verdict is */

@@ -325,7 +325,8 @@ void checker_note_start(struct checker *checker, uint64_t node_id, bool with_kep
  *     + W, the longer of the failure and the success window with r = T, + 2 V + 100 ms,
  * stretched by the slowest clock. While a node still doubts itself in the calm, 10 s more, in which
  * its score falls and stays low, and T + I + W, since it counts anew then. In a group with a
- * velocity limit, a window and one V more for each part of its members that may leave together.
+ * velocity limit, a window and one V more for each part of its members that may leave together, and
+ * once for those that left before a restart.
  * What a hold keeps in service stays there. */
 #define CHECK_CLOCK_PPM_MAX 50000
 uint64_t checker_bound_ns(const struct checker *checker, const struct catalog_group *group);

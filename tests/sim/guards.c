@@ -72,7 +72,7 @@ uint64_t guards_delay_ns(const struct catalog_group *group, uint64_t vote_interv
     uint32_t limit = limit_of(group);
 
     return limit == 0 ? 0
-                      : (group->n_backends + limit - 1) / limit *
+                      : ((group->n_backends + limit - 1) / limit + 1) *
                             (group->spec.guard.velocity_window_ms * WORLD_MS + vote_interval_ns);
 }
 
@@ -313,12 +313,26 @@ static void follow_hold(struct checker *checker, const struct witness *witness,
     guarded->is_held = is_held;
 }
 
+/* With last-known-good the ejections of the life before count, too, by a clock that is not exact.
+ */
+static bool may_remember(const struct witness *witness, const struct guarded *guarded,
+                         uint64_t now_ns)
+{
+    bool was_kept = false;
+
+    for (uint32_t row = 0; row < CHECK_ROWS; row++) {
+        was_kept |= witness->begun[row].birth != 0;
+    }
+    return was_kept && now_ns <= witness->begun_ns + guarded->window_ns * 11 / 10;
+}
+
 /* Whoever waits does so because the window is full, or the nodes come to hold the same votes: for
  * one V after the first of them, after some have left, and after the limit changed. */
-static void judge_waiting(struct checker *checker, const struct world_node *node,
-                          const struct catalog_group *group, struct guarded *guarded,
-                          const struct engine_event *event, uint64_t vote_interval_ns)
+static void judge_waiting(struct checker *checker, const struct witness *witness,
+                          const struct world_node *node, const struct engine_event *event,
+                          const struct catalog_group *group)
 {
+    struct guarded *guarded = &checker->nodes[node->id]->guarded[group->row.row];
     struct sometimes *sometimes = checker->sometimes;
     uint32_t n = used(guarded, guarded->window_ns, event->now_ns);
     bool has_just_left =
@@ -328,12 +342,13 @@ static void judge_waiting(struct checker *checker, const struct world_node *node
     bool is_full = guarded->n_pending > 0 && n >= guarded->limit;
 
     if (guarded->n_pending_before == 0 || has_just_left || has_changed) {
-        guarded->turn_ns = event->now_ns + vote_interval_ns;
+        guarded->turn_ns = event->now_ns + witness_interval_ns(witness);
     }
     sometimes->velocity_entered += is_full && !guarded->is_full;
     sometimes->velocity_left += guarded->is_full && guarded->n_pending == 0;
     guarded->is_full = is_full || (guarded->is_full && guarded->n_pending > 0);
-    if (guarded->n_pending > 0 && n < guarded->limit && event->now_ns >= guarded->turn_ns) {
+    if (guarded->n_pending > 0 && n < guarded->limit && event->now_ns >= guarded->turn_ns &&
+        !may_remember(witness, guarded, event->now_ns)) {
         checker_fail(checker, node, "I-10: %u of %s wait, but %u of %u left in the window",
                      guarded->n_pending, group->spec.name, n, guarded->limit);
     }
@@ -346,7 +361,7 @@ void guards_end(struct checker *checker, const struct witness *witness,
     struct guarded *guarded = &checker->nodes[node->id]->guarded[group->row.row];
 
     follow_hold(checker, witness, group, guarded);
-    judge_waiting(checker, node, group, guarded, event, witness_interval_ns(witness));
+    judge_waiting(checker, witness, node, event, group);
     if (!witness->is_quiet || !guarded->has_left || !guarded->has_stayed) {
         return;
     }

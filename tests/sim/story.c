@@ -293,12 +293,16 @@ void story_end_holds(struct sim *sim)
     }
 }
 
+static bool has_long_window(const struct catalog_group *group)
+{
+    return group != NULL && group->spec.guard.velocity_percent > 0 &&
+           group->spec.guard.velocity_window_ms > WINDOW_MS_MAX;
+}
+
 bool story_has_long_windows(struct sim *sim)
 {
     for (unsigned i = 0; i < SIM_GROUPS; i++) {
-        const struct catalog_group *group = find_group(sim, sim->groups[i]);
-
-        if (group != NULL && group->spec.guard.velocity_window_ms > WINDOW_MS_MAX) {
+        if (has_long_window(find_group(sim, sim->groups[i]))) {
             return true;
         }
     }
@@ -308,10 +312,9 @@ bool story_has_long_windows(struct sim *sim)
 void story_shorten_windows(struct sim *sim)
 {
     for (unsigned i = 0; i < SIM_GROUPS; i++) {
-        const struct catalog_group *group = find_group(sim, sim->groups[i]);
         struct server_group spec;
 
-        if (group != NULL && group->spec.guard.velocity_window_ms > WINDOW_MS_MAX &&
+        if (has_long_window(find_group(sim, sim->groups[i])) &&
             clone_group(sim, sim->groups[i], &spec)) {
             spec.guard.velocity_window_ms = short_window_ms(sim);
             spec.check.is_enabled &= story_below(sim, 4) != 0;
