@@ -261,6 +261,7 @@ static int start_probes(struct agent *agent, struct errmsg *err)
         .loop = {.node_id = agent->node_id, .n_allowed = agent->config->n_allowed},
         .results_wake = &agent->probe_wake,
         .watched = &agent->probe_loop,
+        .makes_packets = true,
     };
 
     memcpy(options.loop.allowed, agent->config->allowed, sizeof options.loop.allowed);

@@ -85,15 +85,6 @@ void agent_view_store(void *user, struct rpc_store *ret_store)
                                     .message = status->message};
 }
 
-/* "tcp_full,http". Static words by capability. */
-static const char *capability_words(uint32_t capabilities)
-{
-    bool can_tcp = (capabilities & PROBE_CAN_TCP_FULL) != 0;
-    bool can_http = (capabilities & PROBE_CAN_HTTP) != 0;
-
-    return can_tcp && can_http ? "tcp_full,http" : can_tcp ? "tcp_full" : can_http ? "http" : "";
-}
-
 static const char *libraries(void)
 {
     /* Versions of this build: what is loaded is of the same soname. */
@@ -119,8 +110,11 @@ void agent_view_node(void *user, struct rpc_node *ret_node)
     if (agent->probes != NULL) {
         probe_thread_counts(agent->probes, &counts);
         ret_node->n_probes_in_flight = (uint32_t)counts.values[PROBE_N_IN_FLIGHT];
-        ret_node->probe_engine = probe_thread_engine_name(agent->probes);
-        ret_node->capabilities = capability_words(probe_thread_capabilities(agent->probes));
+        bool is_half_open =
+            (probe_thread_capabilities(agent->probes) & PROBE_CAN_TCP_HALF_OPEN) != 0;
+        ret_node->probe_engine = is_half_open ? "connect, packet" : "connect";
+        ret_node->capabilities = is_half_open ? "tcp-full,tcp-half-open,http" : "tcp-full,http";
+        ret_node->half_open_problem = probe_thread_packet_problem(agent->probes);
     }
     if (agent->table != NULL) {
         ret_node->published_generation = table_writer_generation(agent->table);

@@ -446,6 +446,10 @@ void render_node(struct ctl *ctl, const Jury__V1__DescribeNodeResponse *node)
             fprintf(out, "%s%s", i == 0 ? "" : ", ", node->probe_engine->capabilities[i]);
         }
         fprintf(out, "), %" PRIu32 " under way\n", node->probe_engine->n_in_flight);
+        if (node->probe_engine->half_open_problem[0] != '\0') {
+            fprintf(out, "             half-open probes are inconclusive here: %s\n",
+                    node->probe_engine->half_open_problem);
+        }
     }
     put_doubt(out, node->self_doubt, true);
     fprintf(out, "table        generation %" PRIu64 "\n", node->published_generation);

@@ -214,6 +214,7 @@ int connect_engine_new(uint32_t capacity, const struct probe_lateness *lateness,
     engine->base = (struct probe_engine){
         .ops = &ops,
         .name = "connect",
+        .counted_as = PROBE_N_BY_CONNECT,
         .capabilities = PROBE_CAN_TCP_FULL | PROBE_CAN_HTTP,
         .capacity = capacity,
         .fd = epoll_create1(EPOLL_CLOEXEC),

@@ -16,6 +16,12 @@
     X(PROBE_N_STARTED, "probes_started", "probes begun")                                       \
     X(PROBE_N_FINISHED, "probes_finished", "probes with a result; see probe_results")          \
     X(PROBE_N_ABANDONED, "probes_abandoned", "probes given up because their target went")      \
+    X(PROBE_N_BY_CONNECT, "probes_by_connect", "of those begun, by the engine \"connect\"")    \
+    X(PROBE_N_BY_PACKET, "probes_by_packet", "of those begun, by the engine \"packet\"")       \
+    X(PROBE_N_PACKETS_IGNORED, "probe_packets_ignored",                                        \
+      "packets to ports of the engine \"packet\" that answer no probe of it")                  \
+    X(PROBE_N_PACKETS_DROPPED, "probe_packets_dropped",                                        \
+      "such packets that found no room: timeouts of that time are inconclusive")               \
     X(PROBE_N_DELAYED, "probes_delayed", "probes begun late by the limit of probes in flight") \
     X(PROBE_DELAY_MAX_NS, "probe_delay_max_ns", "longest delay by that limit")                 \
     X(PROBE_N_LOST, "probes_lost", "probes without a result in time: a defect of this agent")  \

@@ -1,6 +1,6 @@
 /* The seam behind which probes are made: a probe thread submits, an engine sends packets and says
- * what came of them. connect_engine.h is the first one (sockets of the kernel); engines that build
- * packets themselves fit behind the same five functions.
+ * what came of them: connect_engine.h by sockets of the kernel, packet_engine.h by packets of its
+ * own. Others fit behind the same five functions.
  *
  * Contract of every engine:
  *  - it belongs to one thread; no function waits, except free().
@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "agent/core/probe.h"
+#include "agent/probe/probe_counts.h"
 
 /* Kinds of probe, a set of bits. */
 enum probe_capability {
@@ -65,10 +66,11 @@ struct probe_engine_ops {
 
 struct probe_engine {
     const struct probe_engine_ops *ops;
-    const char *name;      /* "connect" */
-    uint32_t capabilities; /* what it can make on this machine, with this process's rights */
-    uint32_t capacity;     /* probes in flight at most */
-    int fd;                /* to poll for readability; -1 = none */
+    const char *name;            /* "connect", "packet" */
+    uint32_t capabilities;       /* what it can make on this machine, with this process's rights */
+    uint32_t capacity;           /* probes in flight at most */
+    int fd;                      /* to poll for readability; -1 = none */
+    enum probe_count counted_as; /* where the probes that it begins are counted */
 };
 
 #endif

@@ -116,6 +116,9 @@ static enum probe_reason reason_of(enum probe_call call, int errnum)
         return connecting_reason(errnum);
     case PROBE_CALL_TRANSFER:
         return transfer_reason(errnum);
+    case PROBE_CALL_RAW_SEND:
+        /* No port is chosen here: EAGAIN is a full buffer of the socket. */
+        return errnum == EAGAIN ? REASON_LOCAL_NO_BUFFER : connect_reason(errnum);
     }
     return REASON_LOCAL_UNSUPPORTED;
 }

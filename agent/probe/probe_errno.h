@@ -13,7 +13,8 @@ enum probe_call {
     PROBE_CALL_BIND,       /* bind to the probe source */
     PROBE_CALL_CONNECT,    /* returned by connect itself */
     PROBE_CALL_CONNECTING, /* SO_ERROR of a connection that is being made */
-    PROBE_CALL_TRANSFER    /* send and recv on an established connection */
+    PROBE_CALL_TRANSFER,   /* send and recv on an established connection */
+    PROBE_CALL_RAW_SEND    /* of a whole packet: nothing has left */
 };
 
 /* errnum: not 0, EINTR, EAGAIN (but see CONNECT) or EINPROGRESS. A number that is not known for the

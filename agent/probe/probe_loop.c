@@ -39,6 +39,11 @@ void probe_loop_add_engine(struct probe_loop *loop, struct probe_engine *engine)
     loop->engines[loop->n_engines++] = engine;
 }
 
+void probe_loop_deny(struct probe_loop *loop, uint32_t capabilities)
+{
+    loop->denied |= capabilities;
+}
+
 /* --- results --- */
 
 static void wait_for_room(struct probe_loop *loop, uint32_t slot, const struct probe_result *result)
@@ -154,12 +159,14 @@ static void start_probe(struct probe_loop *loop, struct target_id id, uint64_t n
         return;
     }
     if (lane->engine == NULL) {
-        refuse(loop, id, REASON_LOCAL_UNSUPPORTED, now_ns);
+        bool is_denied = (loop->denied & probe_capability_of(&target->definition)) != 0;
+        refuse(loop, id, is_denied ? REASON_LOCAL_NO_PERMISSION : REASON_LOCAL_UNSUPPORTED, now_ns);
         return;
     }
     lane->start_ns = now_ns;
     lane->lost_ns = now_ns + target->definition.check.timeout_ms * NS_PER_MS + PROBE_LOST_NS;
     loop->n_in_flight++;
+    probe_counters_add(&loop->counters, lane->engine->counted_as, 1);
     lane->engine->ops->submit(lane->engine, target);
 }
 

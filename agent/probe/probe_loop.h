@@ -10,7 +10,7 @@
  *    connection is closed and no result comes;
  *  - at the limit of probes in flight a due probe waits, in the order of due times, and is counted;
  *  - an address that this node's own list forbids, or a kind that no engine can make, is an
- *    inconclusive result, and no packet is sent;
+ *    inconclusive result, and no packet is sent; a kind is never made as another;
  *  - a result that finds the ring full waits; a newer one of the same target replaces it, counted.
  */
 #ifndef JURY_PROBE_LOOP_H
@@ -57,6 +57,7 @@ struct probe_loop {
     struct probe_schedule schedule;
     struct probe_engine *engines[PROBE_ENGINES_MAX]; /* owned; the first that can is taken */
     uint32_t n_engines;
+    uint32_t denied;         /* capabilities that this process lacks the rights for */
     struct probe_plan *plan; /* a reference; NULL before the first */
     struct probe_lane *lanes;
     uint32_t n_lanes;
@@ -78,6 +79,9 @@ void probe_loop_init(struct probe_loop *loop, const struct probe_loop_options *o
 void probe_loop_close(struct probe_loop *loop);
 /* engine: taken. At most PROBE_ENGINES_MAX, before the first plan; earlier ones are preferred. */
 void probe_loop_add_engine(struct probe_loop *loop, struct probe_engine *engine);
+/* No engine makes these kinds, a set of enum probe_capability, for want of rights: probes of them
+ * end as REASON_LOCAL_NO_PERMISSION. */
+void probe_loop_deny(struct probe_loop *loop, uint32_t capabilities);
 
 /* Go over to a plan (taken): abandon what went, schedule what came, leave the rest as it is.
  * Errors: ERR_NOMEM: the targets that could not be taken are missing until the next plan. */

@@ -9,6 +9,7 @@
 #include "agent/loop/ring.h"
 #include "agent/loop/thread.h"
 #include "agent/probe/connect_engine.h"
+#include "agent/probe/packet_engine.h"
 #include "agent/probe/probe_lateness.h"
 #include "common/base/clock.h"
 #include "common/base/limits.h"
@@ -28,8 +29,8 @@ struct probe_thread {
     /* set before the thread starts */
     struct wake *results_wake;
     struct watchdog_loop *watched;
-    const char *engine_name;
     uint32_t capabilities;
+    struct errmsg packet_problem;
     pthread_t id;
     /* the thread's own; the counters are read by anybody */
     struct probe_lateness lateness;
@@ -163,12 +164,51 @@ static void free_thread(struct probe_thread *thread)
     free(thread);
 }
 
+static void add_engine(struct probe_thread *thread, struct probe_engine *engine)
+{
+    probe_loop_add_engine(&thread->loop, engine);
+    thread->capabilities |= engine->capabilities;
+}
+
+static int add_connect_engine(struct probe_thread *thread, uint32_t in_flight_max,
+                              struct errmsg *err)
+{
+    struct probe_engine *engine;
+    int rc = connect_engine_new(in_flight_max, &thread->lateness, &engine, err);
+
+    if (rc == 0) {
+        add_engine(thread, engine);
+    }
+    return rc;
+}
+
+/* Without rights, or on a kernel that has no packet sockets, the node goes on with its other kinds
+ * of probes; without descriptors or memory it does not start. */
+static int add_packet_engine(struct probe_thread *thread, uint32_t in_flight_max,
+                             struct errmsg *err)
+{
+    struct probe_engine *engine;
+    int rc = packet_engine_new(in_flight_max, &thread->lateness, &thread->loop.counters, &engine,
+                               &thread->packet_problem);
+
+    if (rc == 0) {
+        add_engine(thread, engine);
+    } else if (rc == ERR_DENIED) {
+        probe_loop_deny(&thread->loop, PROBE_CAN_TCP_HALF_OPEN);
+        rc = 0;
+    } else if (rc == ERR_IO) {
+        rc = 0;
+    } else {
+        *err = thread->packet_problem;
+    }
+    return rc;
+}
+
 /* Everything but the thread. */
 static int prepare(struct probe_thread *thread, const struct probe_thread_options *options,
                    struct errmsg *err)
 {
     struct probe_loop_options loop = options->loop;
-    struct probe_engine *engine;
 
     loop.in_flight_max = loop.in_flight_max == 0 ? LIMIT_PROBES_IN_FLIGHT : loop.in_flight_max;
     thread->results =
@@ -178,14 +218,11 @@ static int prepare(struct probe_thread *thread, const struct probe_thread_option
     if (thread->results == NULL) {
         return errmsg_set(err, ERR_NOMEM, "probe thread: out of memory for the result ring");
     }
-    int rc = connect_engine_new(loop.in_flight_max, &thread->lateness, &engine, err);
-    if (rc != 0) {
-        return rc;
+    int rc = add_connect_engine(thread, loop.in_flight_max, err);
+    if (rc == 0 && options->makes_packets) {
+        rc = add_packet_engine(thread, loop.in_flight_max, err);
     }
-    probe_loop_add_engine(&thread->loop, engine);
-    thread->engine_name = engine->name;
-    thread->capabilities = engine->capabilities;
-    return 0;
+    return rc;
 }
 
 int probe_thread_start(const struct probe_thread_options *options, struct probe_thread **ret_thread,
@@ -247,9 +284,9 @@ void probe_thread_counts(const struct probe_thread *thread, struct probe_counts 
     probe_counters_read(&thread->loop.counters, ret_counts);
 }
 
-const char *probe_thread_engine_name(const struct probe_thread *thread)
+const char *probe_thread_packet_problem(const struct probe_thread *thread)
 {
-    return thread->engine_name;
+    return thread->packet_problem.text;
 }
 
 uint32_t probe_thread_capabilities(const struct probe_thread *thread)

@@ -20,6 +20,7 @@
 struct probe_thread_options {
     struct probe_loop_options loop; /* in_flight_max 0 = LIMIT_PROBES_IN_FLIGHT */
     uint32_t ring_results;          /* 0 = LIMIT_RESULT_RING */
+    bool makes_packets;             /* tcp half-open, too, if this process has the rights */
     struct wake *results_wake;      /* signaled when results wait; kept */
     struct watchdog_loop *watched;  /* beaten in each turn; kept; NULL = none */
 };
@@ -41,9 +42,11 @@ bool probe_thread_pop(struct probe_thread *thread, struct probe_result *ret_resu
 
 /* Any thread. */
 void probe_thread_counts(const struct probe_thread *thread, struct probe_counts *ret_counts);
-/* "connect"; and what it can make, a set of enum probe_capability. */
-const char *probe_thread_engine_name(const struct probe_thread *thread);
+/* What it can make, a set of enum probe_capability. */
 uint32_t probe_thread_capabilities(const struct probe_thread *thread);
+/* Why half-open probes cannot be made though options.makes_packets said so, a sentence that lives
+ * with the thread; empty when they can. */
+const char *probe_thread_packet_problem(const struct probe_thread *thread);
 /* For watchdog_add. */
 pthread_t probe_thread_id(const struct probe_thread *thread);
 

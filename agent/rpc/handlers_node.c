@@ -202,6 +202,8 @@ int handle_describe_node(const struct view *view, const ProtobufCMessage *reques
     probes->name = wire_text(view->arena, node.probe_engine != NULL ? node.probe_engine : "");
     probes->n_capabilities = split(view->arena, node.capabilities, &probes->capabilities);
     probes->n_in_flight = node.n_probes_in_flight;
+    probes->half_open_problem =
+        wire_text(view->arena, node.half_open_problem != NULL ? node.half_open_problem : "");
     response->probe_engine = probes;
     response->n_peers = peers_new(view, &response->peers);
     response->time =

@@ -70,7 +70,9 @@ struct rpc_node {
     bool is_last_known_good; /* the catalog in use is from the file, not from the store */
     const char *probe_engine;
     const char *capabilities; /* comma-separated */
-    const char *libraries;    /* comma-separated, "raft 0.22.1,libzmq 4.3.4" */
+    const char
+        *half_open_problem; /* why there are no half-open probes; NULL or empty = there are */
+    const char *libraries;  /* comma-separated, "raft 0.22.1,libzmq 4.3.4" */
     char mesh_address[ENDPOINT_TEXT_BYTES];
     char raft_address[ENDPOINT_TEXT_BYTES];
     uint32_t feature_level;

@@ -105,6 +105,10 @@ static void parse_field(struct probe_target *target, char *field)
         check->interval_ms = number(value);
     } else if (strcmp(field, "close") == 0) {
         check->tcp.close = word(&names_tcp_close, value);
+    } else if (strcmp(field, "handshake") == 0) {
+        check->tcp.handshake = word(&names_tcp_handshake, value);
+    } else if (strcmp(field, "onTimeout") == 0) {
+        check->tcp.on_timeout = word(&names_tcp_on_timeout, value);
     } else if (strcmp(field, "method") == 0) {
         check->http.method = word(&names_http_method, value);
     } else if (strcmp(field, "host") == 0) {
@@ -265,7 +269,7 @@ static void parse_options(int argc, char **argv, struct probe_thread_options *op
 
 int main(int argc, char **argv)
 {
-    struct probe_thread_options options = {.loop.node_id = 1};
+    struct probe_thread_options options = {.loop.node_id = 1, .makes_packets = true};
     struct tool tool = {.next_birth = 0};
     struct errmsg err = {.text = ""};
 

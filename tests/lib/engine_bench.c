@@ -44,14 +44,30 @@ void bench_listen(struct engine_bench *bench, int family, int backlog)
     }
 }
 
-void bench_init(struct engine_bench *bench, uint32_t capacity)
+static void prepare(struct engine_bench *bench)
 {
     uint64_t now_ns = clock_monotonic_ns();
 
     memset(bench, 0, sizeof *bench);
     bench->listener = -1;
+    bench->handshake = TCP_FULL;
     probe_lateness_init(&bench->lateness, now_ns, now_ns);
+    probe_counters_init(&bench->counters);
+}
+
+void bench_init(struct engine_bench *bench, uint32_t capacity)
+{
+    prepare(bench);
     assert_int_equal(connect_engine_new(capacity, &bench->lateness, &bench->engine, NULL), 0);
+}
+
+bool bench_init_packet(struct engine_bench *bench, uint32_t capacity)
+{
+    prepare(bench);
+    bench->handshake = TCP_HALF_OPEN;
+    int rc = packet_engine_new(capacity, &bench->lateness, &bench->counters, &bench->engine, NULL);
+    assert_true(rc == 0 || rc == ERR_DENIED);
+    return rc == 0;
 }
 
 void bench_close(struct engine_bench *bench)
@@ -70,7 +86,7 @@ struct probe_target bench_tcp_target(const struct engine_bench *bench, uint32_t 
                        .check = {.type = CHECK_TYPE_TCP,
                                  .timeout_ms = BENCH_LONG_TIMEOUT_MS,
                                  .interval_ms = 100,
-                                 .tcp = {.handshake = TCP_FULL, .close = TCP_CLOSE_RST}}},
+                                 .tcp = {.handshake = bench->handshake, .close = TCP_CLOSE_RST}}},
     };
 
     assert_int_equal(addr_parse("127.0.0.1", &target.definition.to.addr, NULL), 0);

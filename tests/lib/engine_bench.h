@@ -1,13 +1,15 @@
-/* A connect engine and the other end of its connections, driven step by step from one thread: what
+/* A probe engine and the other end of its connections, driven step by step from one thread: what
  * a backend does happens exactly between two runs of the engine. Failed expectations fail the test.
  */
 #ifndef JURY_TESTS_ENGINE_BENCH_H
 #define JURY_TESTS_ENGINE_BENCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "agent/probe/connect_engine.h"
+#include "agent/probe/packet_engine.h"
 
 /* T where the probe is to time out, and T where it is not, however busy the machine. */
 #define BENCH_TIMEOUT_MS 1000
@@ -19,6 +21,8 @@
 struct engine_bench {
     struct probe_engine *engine;
     struct probe_lateness lateness;
+    struct probe_counters counters; /* the packet engine's */
+    uint8_t handshake;              /* of bench_tcp_target */
     struct probe_result results[BENCH_RESULTS_MAX];
     unsigned n_results;
     int listener; /* -1 = none */
@@ -26,6 +30,9 @@ struct engine_bench {
 };
 
 void bench_init(struct engine_bench *bench, uint32_t capacity);
+/* With the packet engine instead, and half-open targets. False: this process has not the rights,
+ * and there is nothing to close. */
+bool bench_init_packet(struct engine_bench *bench, uint32_t capacity);
 void bench_close(struct engine_bench *bench);
 
 /* Listen on loopback. family: AF_INET or AF_INET6. backlog < 0: the port is taken, but nobody

@@ -107,6 +107,7 @@ struct fake_probe_engine *fake_probe_engine_new(uint32_t n_slots, uint32_t capac
     engine->base = (struct probe_engine){
         .ops = &ops,
         .name = "fake",
+        .counted_as = PROBE_N_BY_CONNECT,
         .capabilities = capabilities,
         .capacity = capacity,
         .fd = -1,

@@ -281,6 +281,27 @@ static void a_kind_that_no_engine_makes_is_inconclusive(void **state)
     probe_world_close(&world);
 }
 
+static void a_kind_that_rights_are_missing_for_is_never_made_in_another_way(void **state)
+{
+    struct probe_world world;
+    struct probe_result result;
+    struct probe_target target = probe_world_target(1, 1, 100);
+
+    (void)state;
+    probe_world_init(&world, 10, 64);
+    probe_loop_deny(&world.loop, PROBE_CAN_TCP_HALF_OPEN);
+    target.definition.check.tcp.handshake = TCP_HALF_OPEN;
+    probe_plan_editor_set(&world.editor, &target, true);
+    probe_world_publish(&world);
+    probe_world_run_until(&world, world.now_ns + 200 * MS, NULL, NULL);
+
+    assert_true(probe_world_pop(&world, &result));
+    assert_int_equal(result.reason, REASON_LOCAL_NO_PERMISSION);
+    assert_int_equal(result.probe_class, PROBE_INCONCLUSIVE);
+    assert_int_equal(world.engine->n_submitted, 0);
+    probe_world_close(&world);
+}
+
 static void capabilities_have_words(void **state)
 {
     char text[PROBE_CAPABILITIES_TEXT_BYTES];
@@ -370,6 +391,7 @@ int main(void)
         cmocka_unit_test(a_waiting_result_of_a_removed_target_is_never_handed_out),
         cmocka_unit_test(an_address_behind_the_nodes_own_list_is_inconclusive_and_not_connected_to),
         cmocka_unit_test(a_kind_that_no_engine_makes_is_inconclusive),
+        cmocka_unit_test(a_kind_that_rights_are_missing_for_is_never_made_in_another_way),
         cmocka_unit_test(capabilities_have_words),
         cmocka_unit_test(the_first_engine_that_can_is_used),
         cmocka_unit_test(a_lost_probe_is_counted_and_its_target_probed_again),

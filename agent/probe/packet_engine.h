@@ -1,0 +1,34 @@
+/* The probe engine that makes its own packets, for tcp half-open (spec.md 4, S6, S42).
+ *
+ * How a probe goes: SYN; the same SYN again after 1 s and 3 s while T lasts; the first answer that
+ * acknowledges it decides: SYN-ACK passes, RST fails, and so does an ICMP error that quotes it. No
+ * ACK is ever sent. The RST that ends a passed probe is the kernel's: the port is this engine's and
+ * no connection is there, so it answers the SYN-ACK by itself, also one that comes after T. A
+ * second RST is sent by nobody. After a timeout one with ISN + 1 is, if the check says `onTimeout:
+ * rst`.
+ *
+ * What does not acknowledge ISN + 1, comes from elsewhere, or is neither SYN-ACK nor RST, is
+ * ignored and counted. ISN and port are chosen at random: who does not see the SYN cannot answer
+ * it.
+ *
+ * Each backend is reached as the kernel routes it, over any kind of link, loopback included. A
+ * packet that the kernel drops for want of room makes the timeouts of that time inconclusive.
+ *
+ * See probe_engine.h for the contract of its functions. */
+#ifndef JURY_PROBE_PACKET_ENGINE_H
+#define JURY_PROBE_PACKET_ENGINE_H
+
+#include "agent/probe/probe_counts.h"
+#include "agent/probe/probe_engine.h"
+#include "agent/probe/probe_lateness.h"
+#include "common/base/err.h"
+
+/* capacity: probes in flight, 1..LIMIT_PROBES_IN_FLIGHT.
+ * lateness, counters: the thread's, kept.
+ * ret_engine: given, freed by ops->free. Errors, with a sentence: ERR_DENIED (no CAP_NET_RAW),
+ * ERR_NOMEM, ERR_LIMIT (no descriptor), ERR_BUSY (no port), ERR_IO (not with this kernel). */
+int packet_engine_new(uint32_t capacity, const struct probe_lateness *lateness,
+                      struct probe_counters *counters, struct probe_engine **ret_engine,
+                      struct errmsg *err);
+
+#endif

@@ -1,0 +1,256 @@
+#!/usr/bin/python3
+"""What a half-open probe puts on the wire, flag by flag, and what it makes of the answers: S6, S42, S5,
+S41, spec.md 4. Two namespaces, IPv4 and IPv6; answers that no kernel gives are forged. Needs root.
+"""
+# twin: packet-any-ack WRONG .*ack-of-another.*CONNECT_TIMEOUT
+# twin: packet-acks WRONG .*open.*near S
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from netns import FAR_4, FAR_6, NEAR_4, NEAR_6, Cable
+from prober import LIB, Lines, Prober, Server, arguments, check, finish, run
+
+SECOND_SOURCE = "10.231.1.101"
+FAMILIES = (("IPv4", FAR_4, NEAR_4), ("IPv6", FAR_6, NEAR_6))
+MSS = {"IPv4": "020405b4", "IPv6": "020405a0"}  # 1460, 1440
+N = 2  # conclusive results of each target
+T = 400
+
+# port, story, T, onTimeout, result, packets: (end, flags, number after the ISN: of the sequence at
+# the near end, of the acknowledgement at the far end; "-" = none). A reset of the near end is its
+# kernel's, but for those that follow a timeout.
+ROWS = (
+    (7001, "closed", T, "rst", "fail CONNECT_FAILED", "near S 0, far RA 1"),
+    (7002, "silent", T, "nothing", "fail CONNECT_TIMEOUT", "near S 0"),
+    (7003, "silent", T, "rst", "fail CONNECT_TIMEOUT", "near S 0, near R 1"),
+    (7004, "silent", 4000, "nothing", "fail CONNECT_TIMEOUT", "near S 0, near S 0, near S 0"),
+    (7005, "silent", 1500, "rst", "fail CONNECT_TIMEOUT", "near S 0, near S 0, near R 1"),
+    (7006, "ack-of-another", T, "nothing", "fail CONNECT_TIMEOUT", "near S 0, far SA 2, near R 2"),
+    (7007, "ack-of-isn", T, "nothing", "fail CONNECT_TIMEOUT", "near S 0, far SA 0, near R 0"),
+    (7008, "late", T, "nothing", "fail CONNECT_TIMEOUT", "near S 0, far SA 1, near R 1"),
+    (7009, "late", T, "rst", "fail CONNECT_TIMEOUT", "near S 0, near R 1, far SA 1, near R 1"),
+    (7010, "rst-of-another", T, "nothing", "fail CONNECT_TIMEOUT", "near S 0, far RA 2"),
+    (7011, "rst-without-ack", T, "nothing", "fail CONNECT_TIMEOUT", "near S 0, far R -"),
+    (7012, "bare-ack", T, "nothing", "fail CONNECT_TIMEOUT", "near S 0, far A 1, near R 1"),
+    (7013, "damaged", T, "nothing", "fail CONNECT_TIMEOUT", "near S 0, far SA 1"),
+    (7014, "another-then-right", T, "nothing", "pass OK",
+     "near S 0, far SA 2, far SA 1, near R 2, near R 1"),
+    (7015, "icmp-of-another", T, "nothing", "fail CONNECT_TIMEOUT", "near S 0"),
+    (7016, "icmp", 5000, "rst", "fail CONNECT_FAILED", "near S 0"),
+    (7017, "from-another-port", T, "nothing", "fail CONNECT_TIMEOUT", "near S 0"),
+)
+
+
+def attempts(lines, port, near):
+    """The segments of each probe of a port, as texts; by their source port and ISN."""
+    found, newest = {}, {}
+    for line in lines:
+        is_near = line.get("dport") == port and line["src"] == near
+        if not is_near and (line.get("sport") != port or line["dst"] != near):
+            continue
+        own = line["sport"] if is_near else line["dport"]
+        if is_near and line["flags"] == "S" and (own, line["seq"]) not in found:
+            newest[own] = line["seq"]
+        has_number = is_near or "A" in line["flags"]
+        number = line["seq"] if is_near else line["ack"]
+        # An answer that comes late is of an older probe than the port's newest.
+        isn = next((isn for at, isn in found if at == own and (number - isn) % 2 ** 32 <= 2),
+                   newest.get(own, 0)) if has_number else newest.get(own, 0)
+        text = f"{'near' if is_near else 'far'} {line['flags']} "
+        text += str((number - isn) % 2 ** 32) if has_number else "-"
+        found.setdefault((own, isn), []).append((text, line))
+    return found
+
+
+def check_shape(what, found, expected, n):
+    """At least n whole probes; each is that, or was cut off by the end of the prober."""
+    expected = expected.split(", ")
+    seen = [[text for text, _ in packets] for packets in found.values()]
+    whole = [packets for packets in seen if sorted(packets) == sorted(expected)]
+    strange = [packets for packets in seen if packets != expected[:len(packets)]
+               and sorted(packets) != sorted(expected)]
+    check(len(whole) >= n and not strange,
+          f"{what}: {len(whole)} probes of {', '.join(expected)}" +
+          (f"; but {len(strange)} others: {strange[:2]}" if strange else ""))
+
+
+def check_bytes(what, family, found):
+    """Of what the prober itself made: the resets of its kernel may get their sums from the link."""
+    near = [(text, line) for packets in found.values() for text, line in packets
+            if text.startswith("near")]
+    syns = [line for text, line in near if text == "near S 0"]
+    made = [line for text, line in near] if "silent" in what else syns
+    check(syns and {line["options"] for line in syns} == {MSS[family]} and
+          all(line["payload"] == 0 for _, line in near) and all(line["sum"] for line in made),
+          f"{what}: each SYN has the option MSS, no packet has data, the checksums are right")
+
+
+def check_repeats(what, found, stated):
+    for n, want in enumerate(stated, 1):
+        times = [[line["time"] for text, line in packets if text == "near S 0"]
+                 for packets in found.values()]
+        gaps = [some[n] - some[0] for some in times if len(some) > n]
+        check(gaps and want - 0.1 <= min(gaps) and max(gaps) < want + 1,
+              f"{what}: the SYN again after {min(gaps):.3f}..{max(gaps):.3f} s (stated {want})")
+
+
+def set_row(prober, slot, row, address):
+    port, _, timeout, on_timeout, _, _ = row
+    host = f"[{address}]" if ":" in address else address
+    prober.set(slot, type="tcp", handshake="half-open", onTimeout=on_timeout, T=timeout, I=200,
+               to=f"{host}:{port}")
+
+
+def answers(cable, folder):
+    forged = [f"{port}={story}" for port, story, *_ in ROWS if story != "closed"]
+    ports = ", ".join(text.split("=")[0] for text in forged)
+    cable.filter(cable.far, "tcp dport { %s } drop" % ports)
+    capture = Lines([sys.executable, os.path.join(LIB, "tcp_forger.py"), "far0", *forged], cable.far)
+    capture.wait(lambda lines: lines, "the capture")
+    prober = Prober(folder, netns=cable.near)
+    for n, (_, far, _) in enumerate(FAMILIES):
+        for at, row in enumerate(ROWS):
+            set_row(prober, 100 * n + at, row, far)
+    prober.publish()
+    for n, (family, _, near) in enumerate(FAMILIES):
+        for at, (port, story, timeout, on_timeout, expected, packets) in enumerate(ROWS):
+            what = f"{family} {story}, T {timeout} ms, on timeout {on_timeout}"
+            results = prober.wait_results(100 * n + at, N)
+            seen = {f"{line['class']} {line['reason']}" for line in results}
+            check(seen == {expected}, f"{what}: {seen}, expected {expected}")
+            # The last segments of a probe may come after its result.
+            capture.wait(lambda lines, port=port, near=near, packets=packets: sum(
+                len(found) >= packets.count(",") + 1
+                for found in attempts(lines, port, near).values()) >= N, f"packets of {what}")
+    prober.remove(*range(len(ROWS)), *range(100, 100 + len(ROWS)))
+    counts = prober.final_counts()
+    prober.stop()
+    capture.stop()
+    cable.unfilter(cable.far)
+    for family, _, near in FAMILIES:
+        for port, story, timeout, on_timeout, _, packets in ROWS:
+            what = f"{family} {story}, T {timeout} ms, on timeout {on_timeout}"
+            found = attempts(capture.lines, port, near)
+            check_shape(what, found, packets, N)
+            if story == "silent":
+                check_bytes(what, family, found)
+                check_repeats(what, found, [1, 3][:packets.count("near S") - 1])
+    check(counts["probes_by_connect"] == 0 and
+          counts["probes_by_packet"] == counts["probes_started"] > 0,
+          f"{counts['probes_by_packet']} of {counts['probes_started']} probes by the engine packet")
+    check(counts["probe_packets_ignored"] > 0 and counts["probe_packets_dropped"] == 0,
+          f"{counts['probe_packets_ignored']} packets ignored, none dropped")
+    check(counts["probes_lost"] == 0, "no probe lost")
+
+
+def is_taken(cable, port):
+    """Whether nobody else can have the port, in the namespace of the prober."""
+    code = f"import socket; socket.socket().bind(('', {port}))"
+    done = subprocess.run(["ip", "netns", "exec", cable.near, sys.executable, "-c", code],
+                          stderr=subprocess.PIPE, text=True, check=False)
+    return done.returncode != 0 and "in use" in done.stderr
+
+
+def open_port(cable, folder):
+    """S6, S42: SYN, SYN-ACK, RST, and no ACK; ports and numbers differ from probe to probe."""
+    n = 20
+    for family, far, near in FAMILIES + (("IPv4 second source", FAR_4, SECOND_SOURCE),):
+        server = Server("silent", netns=cable.far, address=far)
+        capture = Lines([sys.executable, os.path.join(LIB, "tcp_forger.py"), "far0"], cable.far)
+        capture.wait(lambda lines: lines, "the capture")
+        prober = Prober(folder, netns=cable.near)
+        prober.set(0, type="tcp", handshake="half-open", onTimeout="rst", T=5000, I=100,
+                   to=server.to("silent"), **({"source": near} if near == SECOND_SOURCE else {}))
+        prober.publish()
+        results = prober.wait_results(0, n)
+        capture.wait(lambda lines: sum(line.get("flags") == "R" for line in lines) >= n, "resets")
+        ports = {line["sport"] for line in capture.lines if line.get("flags") == "S"}
+        taken = [port for port in ports if is_taken(cable, port)]
+        prober.stop()
+        server.stop()
+        capture.stop()
+        found = attempts(capture.lines, server.ports["silent"], near)
+        check({line["reason"] for line in results} == {"OK"}, f"{family} open: passes")
+        check_shape(f"{family} open", found, "near S 0, far SA 1, near R 1", n)
+        check_bytes(f"{family} open", family[:4], found)
+        numbers = {key[1] for key in found}
+        check(len(numbers) == len(found) and len(ports) > 1,
+              f"{family} open: {len(numbers)} sequence numbers and {len(ports)} ports in "
+              f"{len(found)} probes")
+        check(len(taken) == len(ports), f"{family} open: nobody else can take these ports")
+
+
+def network(cable, folder):
+    """Answers of routers, and what the kernel finds out by itself."""
+    ports = {"icmpx type host-unreachable": 7101, "icmpx type admin-prohibited": 7102,
+             "icmpx type no-route": 7103, "icmpx type port-unreachable": 7104, "tcp reset": 7105}
+    cable.filter(cable.far, "\n  ".join(f"meta l4proto tcp th dport {port} reject with {how}"
+                                        for how, port in ports.items()))
+    rows = [(f"{far}:{port}" if far == FAR_4 else f"[{far}]:{port}", "fail CONNECT_FAILED", how)
+            for how, port in ports.items() for _, far, _ in FAMILIES]
+    cable.in_near("ip route add unreachable 10.231.9.9")
+    cable.in_near("ip route add unreachable fd23:9::9")
+    cable.in_near("ip route add blackhole 10.231.9.11")
+    rows += [("10.231.9.9:80", "fail CONNECT_FAILED", "route unreachable"),
+             ("[fd23:9::9]:80", "fail CONNECT_FAILED", "route unreachable"),
+             ("10.231.9.11:80", "inconclusive LOCAL_NO_ROUTE", "route blackhole"),
+             ("198.51.100.1:80", "inconclusive LOCAL_NO_ROUTE", "no route"),
+             ("[2001:db8::1]:80", "inconclusive LOCAL_NO_ROUTE", "no IPv6 route"),
+             ("10.231.1.77:80", "fail CONNECT_FAILED", "no neighbour"),
+             ("[fd23:1::77]:80", "fail CONNECT_FAILED", "no IPv6 neighbour")]
+    prober = Prober(folder, netns=cable.near)
+    for slot, (to, _, _) in enumerate(rows):
+        prober.set(slot, type="tcp", handshake="half-open", onTimeout="nothing", T=20000, I=100, to=to)
+    prober.set(99, type="tcp", handshake="half-open", T=T, I=100, to=f"{FAR_4}:80",
+               source="10.231.1.250")
+    prober.publish()
+    for slot, (to, expected, what) in enumerate(rows):
+        results = prober.wait_results(slot, N)
+        seen = {f"{line['class']} {line['reason']}" for line in results}
+        check(seen == {expected} and max(line["end"] - line["start"] for line in results) < 20,
+              f"{what}, {to}: {seen}")
+    seen = {line["reason"] for line in prober.wait_results(99, N)}
+    check(seen == {"LOCAL_SOURCE_MISSING"}, f"a source that this node does not own: {seen}")
+    prober.stop()
+    cable.unfilter(cable.far)
+
+
+def without_rights(cable, folder):
+    """Never replaced by another kind: nothing is on the wire."""
+    server = Server("ok", netns=cable.far, address=FAR_4)
+    capture = Lines([sys.executable, os.path.join(LIB, "tcp_forger.py"), "far0"], cable.far)
+    capture.wait(lambda lines: lines, "the capture")
+    prober = Prober(folder, netns=cable.near,
+                    prefix=("setpriv", "--bounding-set=-net_raw", "--inh-caps=-net_raw"))
+    prober.set(0, type="tcp", handshake="half-open", T=T, I=100, to=server.to("ok"))
+    prober.publish()
+    results = prober.wait_results(0, 5)
+    n_packets = sum("flags" in line for line in capture.lines)
+    prober.set(1, type="tcp", handshake="full", T=5000, I=100, to=server.to("ok"))
+    prober.publish()
+    full = prober.wait_results(1, 2)
+    counts = prober.counts()
+    prober.stop()
+    server.stop()
+    capture.stop()
+    check({(line["class"], line["reason"]) for line in results} ==
+          {("inconclusive", "LOCAL_NO_PERMISSION")} and n_packets == 0,
+          f"without CAP_NET_RAW: inconclusive, {n_packets} packets")
+    check({line["class"] for line in full} == {"pass"}, "and full probes go on")
+    check(counts["probes_by_packet"] == 0, "no probe by the engine packet")
+
+
+def main():
+    options = arguments()
+    cable = Cable()
+    run(f"ip -n {cable.near} address add {SECOND_SOURCE}/24 dev near0")
+    open_port(cable, options.bin)
+    answers(cable, options.bin)
+    network(cable, options.bin)
+    without_rights(cable, options.bin)
+    finish()
+
+
+main()
