@@ -78,9 +78,6 @@ static int check_tcp(const struct object *object, const struct tcp_check *tcp, s
         rc = object_refuse(object, err, ERR_INVALID,
                            "check.tcp.close fin is allowed only with check.tcp.handshake full");
     }
-    if (rc == 0 && tcp->handshake == TCP_HALF_OPEN) {
-        rc = refuse_yet(object, "check.tcp.handshake", "half-open", "full", err);
-    }
     if (rc == 0 && tcp->close == TCP_CLOSE_FIN) {
         rc = refuse_yet(object, "check.tcp.close", "fin", "rst", err);
     }

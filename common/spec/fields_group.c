@@ -19,9 +19,10 @@ static const struct spec_field tcp_fields[] = {
      .flags = SPEC_BY_PROFILE,
      AT(tcp_check, handshake),
      .names = &names_tcp_handshake,
-     .later = "half-open",
      .help = "full completes the connection and closes it at once; half-open answers the backend's "
-             "SYN-ACK with a reset, so the application never sees the probe."},
+             "SYN-ACK with a reset, so the application never sees the probe. It needs CAP_NET_RAW "
+             "on each node: where that is missing the probe is inconclusive (LOCAL_NO_PERMISSION), "
+             "never made in another way."},
     {.name = "close",
      .type = SPEC_TYPE_WORD,
      .flags = SPEC_BY_PROFILE,
@@ -35,7 +36,8 @@ static const struct spec_field tcp_fields[] = {
      .flags = SPEC_BY_PROFILE,
      AT(tcp_check, on_timeout),
      .names = &names_tcp_on_timeout,
-     .help = "What is sent when no SYN-ACK came within the timeout."},
+     .help = "What is sent when no SYN-ACK came within the timeout: nothing, or a reset. So far "
+             "with handshake half-open only."},
 };
 static const struct spec_table tcp_table = {"tcp", tcp_fields, COUNT(tcp_fields),
                                             "How a tcp check connects and closes."};

@@ -50,7 +50,7 @@ static void an_nlb_group_is_good_by_its_defaults(void **unused)
     EXPECT_GROUP(g.check.is_enabled = false, 0, "");
 }
 
-static void gwlb_and_clb_must_write_out_what_comes_later(void **unused)
+static void gwlb_must_write_out_its_protocol_and_clb_nothing(void **unused)
 {
     struct server_group group;
     struct errmsg err;
@@ -61,18 +61,10 @@ static void gwlb_and_clb_must_write_out_what_comes_later(void **unused)
     expect(validate_group(&group, &err), &err, ERR_UNAVAILABLE_YET,
            "server group \"fw\": protocol geneve is not available yet: write `protocol: tcp`");
     group.protocol = PROTOCOL_TCP;
-    expect(validate_group(&group, &err), &err, ERR_UNAVAILABLE_YET,
-           "server group \"fw\": check.tcp.handshake half-open is not available yet: write "
-           "`check.tcp.handshake: full`");
-    group.check.tcp.handshake = TCP_FULL;
     expect(validate_group(&group, &err), &err, 0, "");
 
     profile_group_defaults(PROFILE_CLB, PROTOCOL_NONE, &group);
     strcpy(group.name, "web");
-    expect(validate_group(&group, &err), &err, ERR_UNAVAILABLE_YET,
-           WEB "check.tcp.handshake half-open is not available yet: write "
-               "`check.tcp.handshake: full`");
-    group.check.tcp.handshake = TCP_FULL;
     expect(validate_group(&group, &err), &err, 0, "");
 }
 
@@ -454,7 +446,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_nlb_group_is_good_by_its_defaults),
-        cmocka_unit_test(gwlb_and_clb_must_write_out_what_comes_later),
+        cmocka_unit_test(gwlb_must_write_out_its_protocol_and_clb_nothing),
         cmocka_unit_test(what_a_later_stage_brings_is_refused_by_name),
         cmocka_unit_test(times_and_thresholds_have_ranges),
         cmocka_unit_test(an_interval_below_the_timeout_is_good),

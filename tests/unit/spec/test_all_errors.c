@@ -67,8 +67,6 @@ static void faults_of_spelling_and_of_meaning_are_told_together(void **state)
          "10:5 backend 0.0.0.0:80: the address is the unspecified address\n"
          "11:14 scheduler rr is not available yet: write `scheduler: 5-tuple` or `wrr`\n"},
         {GROUP("  check:\n    tcp: {handshake: half-open, close: fin}\n"),
-         "7:22 check.tcp.handshake half-open is not available yet: write `check.tcp.handshake: "
-         "full`\n"
          "7:40 check.tcp.close fin is allowed only with check.tcp.handshake full\n"},
         {LISTENER("  at: \"127.0.0.1:80\"\n  group: web\n  protocol: udp\n  porxy: 1\n"),
          "7:13 protocol udp is not available yet: write `protocol: tcp`\n"

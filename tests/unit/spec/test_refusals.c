@@ -200,16 +200,10 @@ static void values_of_a_later_stage_are_refused_at_their_place(void **state)
         {GROUP("  check:\n    pacing: fixed\n"), 7, 13, ERR_UNAVAILABLE_YET,
          "server group \"web\": check.pacing fixed is not available yet: write `check.pacing: "
          "end-to-start`"},
-        {GROUP("  check:\n    tcp:\n      handshake: half-open\n"), 8, 18, ERR_UNAVAILABLE_YET,
-         "server group \"web\": check.tcp.handshake half-open is not available yet: write "
-         "`check.tcp.handshake: full`"},
         {GROUP("  check:\n    tcp:\n      close: fin\n"), 8, 14, ERR_UNAVAILABLE_YET,
          "server group \"web\": check.tcp.close fin is not available yet: write `check.tcp.close: "
          "rst`"},
         /* The default is at fault, so the profile's word is shown. */
-        {HEAD "  profile: clb\n", 5, 12, ERR_UNAVAILABLE_YET,
-         "server group \"web\": check.tcp.handshake half-open is not available yet: write "
-         "`check.tcp.handshake: full` (a default of profile clb)"},
         {HEAD "  profile: gwlb\n", 5, 12, ERR_UNAVAILABLE_YET,
          "server group \"web\": protocol geneve is not available yet: write `protocol: tcp` (a "
          "default of profile gwlb)"},
