@@ -12,6 +12,7 @@
 
 #define LOG_EVENTS_PER_STEP 1000 /* of one step; a mass failure is summed up behind that */
 #define VOTES_BYTES 512
+#define PROBED_BYTES (ENDPOINT_TEXT_BYTES + 8)
 
 /* "2:fail:CONNECT_TIMEOUT,3:pass" */
 static void format_votes(const struct event *event, char text[VOTES_BYTES])
@@ -30,30 +31,44 @@ static void format_votes(const struct event *event, char text[VOTES_BYTES])
     }
 }
 
+/* " probed=10.0.0.1:81", or nothing when that is the backend's own address */
+static const char *probed_text(const struct event *event, char text[PROBED_BYTES])
+{
+    char at[ENDPOINT_TEXT_BYTES];
+
+    text[0] = '\0';
+    if (event->probed.addr.family != ADDR_NONE) {
+        snprintf(text, PROBED_BYTES, " probed=%s", endpoint_format(&event->probed, at));
+    }
+    return text;
+}
+
 static void log_verdict(const struct event *event)
 {
-    char at[ENDPOINT_TEXT_BYTES], votes[VOTES_BYTES];
+    char at[ENDPOINT_TEXT_BYTES], votes[VOTES_BYTES], probed[PROBED_BYTES];
 
     format_votes(event, votes);
     log_event(LOG_LEVEL_INFO, "verdict_changed",
-              "group=%s backend=%s from=%s to=%s reason=%s votes_fail=%u votes_pass=%u counted=%u "
-              "observers=%u by=%s since_first_fail_ms=%llu revision=%llu",
-              event->group, endpoint_format(&event->backend, at),
+              "group=%s backend=%s%s from=%s to=%s reason=%s http_status=%u votes_fail=%u "
+              "votes_pass=%u counted=%u observers=%u by=%s since_first_fail_ms=%llu revision=%llu",
+              event->group, endpoint_format(&event->backend, at), probed_text(event, probed),
               health_state_word((enum health_state)event->from),
               health_state_word((enum health_state)event->to), probe_reason_word(event->reason),
-              event->n_fail, event->n_pass, event->n_counted, event->n_observers, votes,
+              event->http_status, event->n_fail, event->n_pass, event->n_counted,
+              event->n_observers, votes,
               (unsigned long long)(event->since_first_fail_ns / NS_PER_MS),
               (unsigned long long)event->revision);
 }
 
 static void log_opinion(const struct event *event)
 {
-    char at[ENDPOINT_TEXT_BYTES];
+    char at[ENDPOINT_TEXT_BYTES], probed[PROBED_BYTES];
 
-    log_event(LOG_LEVEL_DEBUG, "opinion_changed", "group=%s backend=%s from=%s to=%s reason=%s",
-              event->group, endpoint_format(&event->backend, at),
+    log_event(LOG_LEVEL_DEBUG, "opinion_changed",
+              "group=%s backend=%s%s from=%s to=%s reason=%s http_status=%u", event->group,
+              endpoint_format(&event->backend, at), probed_text(event, probed),
               opinion_word((enum opinion)event->from), opinion_word((enum opinion)event->to),
-              probe_reason_word(event->reason));
+              probe_reason_word(event->reason), event->http_status);
 }
 
 static void log_doubt(const struct event *event)

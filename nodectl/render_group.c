@@ -151,10 +151,10 @@ static void put_drain_cell(struct render_table *table, const Jury__V1__DrainStat
     } else if (drain->is_done) {
         render_cell(table, "done%s", drain->n_uncounted_nodes > 0 ? ", flows unknown" : "");
     } else if (drain->remaining != NULL) {
-        render_cell(table, "%" PRIu64 " flows, %s left", drain->n_flows,
-                    render_duration(drain->remaining, text));
+        render_cell(table, "%" PRIu64 " flow%s, %s left", drain->n_flows,
+                    drain->n_flows == 1 ? "" : "s", render_duration(drain->remaining, text));
     } else {
-        render_cell(table, "%" PRIu64 " flows", drain->n_flows);
+        render_cell(table, "%" PRIu64 " flow%s", drain->n_flows, drain->n_flows == 1 ? "" : "s");
     }
 }
 

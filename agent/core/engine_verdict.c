@@ -14,6 +14,18 @@ static uint64_t stale_after_ns(const struct engine_target *target)
     return STALE_CYCLES * ((uint64_t)target->timeout_ms + target->interval_ms) * NS_PER_MS;
 }
 
+/* With a check port of its own the backend's address hides where the cause is (A11). A replay has
+ * no catalog, and nobody reads its events. */
+static void tell_probed(const struct engine *engine, uint32_t slot, struct event *event)
+{
+    const struct catalog_target *target =
+        engine->replay == NULL ? catalog_target_at(engine->catalog, slot) : NULL;
+
+    if (target != NULL && endpoint_compare(&target->to, &event->backend) != 0) {
+        event->probed = target->to;
+    }
+}
+
 static void opinion_changed(struct engine *engine, uint32_t slot, enum opinion before,
                             struct engine_actions *actions)
 {
@@ -34,6 +46,7 @@ static void opinion_changed(struct engine *engine, uint32_t slot, enum opinion b
 
         event->backend = backend->at;
         memcpy(event->group, engine->scopes[backend->scope].name, sizeof event->group);
+        tell_probed(engine, slot, event);
     }
     engine_publish_change(engine, slot, actions);
     id_set_add(&engine->dirty_slots, slot);
@@ -262,6 +275,7 @@ static struct event *log_backend(struct engine *engine, const struct engine_back
 
     event->backend = backend->at;
     memcpy(event->group, engine->scopes[backend->scope].name, sizeof event->group);
+    tell_probed(engine, backend->target.slot, event);
     event->n_observers = tally->n_observers;
     event->n_counted = tally_counted(tally);
     event->n_fail = tally->n_fail;

@@ -73,6 +73,7 @@ struct event {
     char group[LIMIT_NAME_BYTES + 1]; /* empty when it is no group's */
     char actor[LIMIT_NAME_BYTES + 1]; /* whose doing it was; empty = nobody's, or not known */
     struct endpoint backend;          /* family 0 when it is no backend's */
+    struct endpoint probed;           /* where it is probed, if not there; else family 0 */
     struct event_vote votes[EVENT_VOTES];
 };
 

@@ -44,12 +44,28 @@ static const char *state_word(const struct event *event, uint8_t value)
 /* "web 10.0.0.1:80" or "web". */
 static char *subject(const struct view *view, const struct event *event)
 {
-    char text[ENDPOINT_TEXT_BYTES];
+    char text[ENDPOINT_TEXT_BYTES], probed[ENDPOINT_TEXT_BYTES];
 
     if (event->backend.addr.family == ADDR_NONE) {
         return wire_text(view->arena, event->group);
     }
-    return wire_format(view->arena, "%s %s", event->group, endpoint_format(&event->backend, text));
+    endpoint_format(&event->backend, text);
+    if (event->probed.addr.family != ADDR_NONE) {
+        return wire_format(view->arena, "%s %s (probed at %s)", event->group, text,
+                           endpoint_format(&event->probed, probed));
+    }
+    return wire_format(view->arena, "%s %s", event->group, text);
+}
+
+/* "HTTP_CODE_NOT_MATCH (503)" */
+static const char *reason_text(const struct view *view, const struct event *event)
+{
+    const char *word = probe_reason_word(event->reason);
+    const char *text = event->http_status == 0
+                           ? word
+                           : wire_format(view->arena, "%s (%u)", word, event->http_status);
+
+    return text != NULL ? text : word;
 }
 
 /* "; for it: node 2, node 3; against it: node 1"; of more than EVENT_VOTES the first. */
@@ -92,7 +108,7 @@ static char *verdict_sentence(const struct view *view, const struct event *event
                        is_down  ? (n == 1 ? "fails" : "fail")
                        : n == 1 ? "passes"
                                 : "pass",
-                       has_reason ? ", " : "", has_reason ? probe_reason_word(event->reason) : "",
+                       has_reason ? ", " : "", has_reason ? reason_text(view, event) : "",
                        who != NULL ? who : "");
 }
 
@@ -156,7 +172,7 @@ static char *sentence(const struct view *view, const struct event *event)
     case EVENT_OPINION_CHANGED:
         return wire_format(arena, "this node's opinion of %s is %s, was %s: %s",
                            what[0] != '\0' ? what : "a target", state_word(event, event->to),
-                           state_word(event, event->from), probe_reason_word(event->reason));
+                           state_word(event, event->from), reason_text(view, event));
     case EVENT_GROUP_CHANGED:
         return wire_format(arena, "group %s is %s, was %s", what, state_word(event, event->to),
                            state_word(event, event->from));
