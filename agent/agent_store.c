@@ -6,6 +6,7 @@
 
 #include "agent/agent_internal.h"
 #include "common/base/clock.h"
+#include "common/base/log.h"
 #include "common/base/str.h"
 
 /* --- hooks, on the store's thread --- */
@@ -304,7 +305,24 @@ static enum zap_role zap_role_of(uint8_t role)
     return ZAP_ROLE_NONE;
 }
 
-static void add_access_keys(struct key_list *list, const struct catalog *catalog)
+/* Whose key it was, once, when its time is over: a refusal knows the key alone. */
+static void tell_expired(const struct agent *agent, const struct access_key *spec)
+{
+    const uint8_t *key = spec->key.bytes;
+
+    for (size_t i = 0; i < agent->n_zap_keys; i++) {
+        const struct zap_key *known = &agent->zap_keys[i];
+
+        if (!known->is_revoked && memcmp(known->public_key, key, CURVE_KEY_BYTES) == 0) {
+            log_event(LOG_LEVEL_WARNING, "key_expired", "name=%s key=%02x%02x%02x%02x...",
+                      spec->name, key[0], key[1], key[2], key[3]);
+            return;
+        }
+    }
+}
+
+static void add_access_keys(struct key_list *list, const struct catalog *catalog,
+                            const struct agent *agent)
 {
     int64_t now_ms = clock_wall_ms();
 
@@ -313,8 +331,11 @@ static void add_access_keys(struct key_list *list, const struct catalog *catalog
         enum zap_role role = zap_role_of(spec->role);
         struct zap_key *key;
 
-        if (role == ZAP_ROLE_NONE ||
-            (spec->expires_wall_ms != 0 && spec->expires_wall_ms <= now_ms)) {
+        if (role == ZAP_ROLE_NONE) {
+            continue;
+        }
+        if (spec->expires_wall_ms != 0 && spec->expires_wall_ms <= now_ms) {
+            tell_expired(agent, spec);
             continue;
         }
         key = add_key(list, spec->key.bytes);
@@ -411,7 +432,7 @@ void agent_refresh_access(struct agent *agent)
             add_node(list, nodes[i].node_id, &nodes[i].key);
         }
         if (catalog != NULL) {
-            add_access_keys(list, catalog);
+            add_access_keys(list, catalog, agent);
         } else {
             add_bootstrap_keys(list, agent->config);
         }

@@ -3,9 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/clock.h"
 #include "common/model/doubt.h"
 #include "common/model/names.h"
 #include "nodectl/render.h"
+
+#define KEY_WARNING_DAYS 30
+#define DAY_S 86400
 
 static const char *health_word(Jury__V1__ClusterHealth health)
 {
@@ -475,6 +479,24 @@ void render_counters(struct ctl *ctl, const Jury__V1__ListCountersResponse *coun
     render_table_print(ctl, table);
 }
 
+/* A key that is over, or soon will be, needs no arithmetic to be seen. */
+static void put_expiry(struct render_table *table, const Google__Protobuf__Timestamp *expires)
+{
+    char text[RENDER_TEXT_BYTES];
+    int64_t left_s = expires == NULL ? 0 : expires->seconds - clock_wall_ms() / 1000;
+
+    if (expires == NULL) {
+        render_cell(table, "never");
+    } else if (left_s <= 0) {
+        render_cell(table, "%s (expired)", render_time(expires, text));
+    } else if (left_s < KEY_WARNING_DAYS * DAY_S) {
+        render_cell(table, "%s (%" PRId64 " days left)", render_time(expires, text),
+                    left_s / DAY_S);
+    } else {
+        render_cell(table, "%s", render_time(expires, text));
+    }
+}
+
 void render_keys(struct ctl *ctl, const Jury__V1__ListKeysResponse *keys)
 {
     static const struct render_column columns[] = {{"NAME", false},
@@ -483,7 +505,6 @@ void render_keys(struct ctl *ctl, const Jury__V1__ListKeysResponse *keys)
                                                    {"PUBLIC KEY", false},
                                                    {"REVISION", true}};
     struct render_table *table = render_table_new(columns, 5);
-    char text[RENDER_TEXT_BYTES];
 
     for (size_t i = 0; i < keys->n_keys; i++) {
         const Jury__V1__AccessKey *key = keys->keys[i]->key;
@@ -494,7 +515,7 @@ void render_keys(struct ctl *ctl, const Jury__V1__ListKeysResponse *keys)
         render_row(table);
         render_cell(table, "%s", key->name);
         render_cell(table, "%s", names_word(&names_key_role, (unsigned)key->role));
-        render_cell(table, "%s", key->expires == NULL ? "never" : render_time(key->expires, text));
+        put_expiry(table, key->expires);
         render_cell(table, "%s", key->public_key);
         render_cell(table, "%" PRIu64, keys->keys[i]->changed_revision);
     }

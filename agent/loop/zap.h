@@ -75,7 +75,7 @@ bool zap_table_admits(const struct zap_table *table, const uint8_t public_key[CU
 /* X(name, word of the counter and the log, sentence) */
 #define ZAP_REFUSALS(X)                                                                        \
     X(ZAP_REFUSED_UNKNOWN_KEY, "unknown_key", "its public key belongs to nobody here")         \
-    X(ZAP_REFUSED_REVOKED_KEY, "revoked_key", "its key has been revoked")                      \
+    X(ZAP_REFUSED_REVOKED_KEY, "revoked_key", "its key has been revoked, or has expired")      \
     X(ZAP_REFUSED_ROLE, "wrong_role", "its key is not a node's")                               \
     X(ZAP_REFUSED_MECHANISM, "no_key", "it did not use CURVE")                                 \
     X(ZAP_REFUSED_DOMAIN, "unknown_domain", "it came through a socket without a known domain") \

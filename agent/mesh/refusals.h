@@ -14,7 +14,7 @@
 /* X(name, help) */
 #define REFUSALS(X)                                                                               \
     X(unknown_key, "connections refused: the public key belongs to nobody here")                  \
-    X(revoked_key, "connections refused: the key has been revoked")                               \
+    X(revoked_key, "connections refused: the key has been revoked, or has expired")               \
     X(wrong_role, "connections refused: an access key on the nodes' own lane")                    \
     X(no_key, "connections refused: the client did not use CURVE")                                \
     X(wrong_server_key, "connections refused: the client holds another public key for this node") \
