@@ -237,10 +237,9 @@ Jury__V1__Event *handle_event_new(const struct view *view, const struct event *e
     if (message == NULL) {
         return NULL;
     }
-    int64_t wall_ms = view->server->hooks.wall_ms(view->server->hooks.user);
     uint64_t age_ns = view->now_ns > event->at_ns ? view->now_ns - event->at_ns : 0;
     message->sequence = event->sequence;
-    message->time = wire_timestamp_new(view->arena, wall_ms - (int64_t)(age_ns / NS_PER_MS));
+    message->time = wire_timestamp_new(view->arena, view->wall_ms - (int64_t)(age_ns / NS_PER_MS));
     message->type = (Jury__V1__EventType)event->kind;
     if (event->group[0] != '\0') {
         message->backend = wire_backend_ref_new(view->arena, event->group, &event->backend);

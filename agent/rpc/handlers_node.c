@@ -206,8 +206,7 @@ int handle_describe_node(const struct view *view, const ProtobufCMessage *reques
         wire_text(view->arena, node.half_open_problem != NULL ? node.half_open_problem : "");
     response->probe_engine = probes;
     response->n_peers = peers_new(view, &response->peers);
-    response->time =
-        wire_timestamp_new(view->arena, view->server->hooks.wall_ms(view->server->hooks.user));
+    response->time = wire_timestamp_new(view->arena, view->wall_ms);
     response->store = part_store_new(view, &store);
     response->n_data_planes =
         part_data_planes_new(view, node.published_generation, &response->data_planes);

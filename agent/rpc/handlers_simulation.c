@@ -112,10 +112,9 @@ static int play(const struct view *view, const struct replay_question *asked,
 
 static Google__Protobuf__Timestamp *time_new(const struct view *view, uint64_t at_ns)
 {
-    int64_t wall_ms = view->server->hooks.wall_ms(view->server->hooks.user);
     uint64_t age_ns = view->now_ns > at_ns ? view->now_ns - at_ns : 0;
 
-    return wire_timestamp_new(view->arena, wall_ms - (int64_t)(age_ns / NS_PER_MS));
+    return wire_timestamp_new(view->arena, view->wall_ms - (int64_t)(age_ns / NS_PER_MS));
 }
 
 /* 0 = everything. */

@@ -102,6 +102,7 @@ struct view {
     const struct engine *engine;   /* may be NULL */
     uint64_t now_ns;
     uint64_t boot_ns;
+    int64_t wall_ms;   /* of the same moment: one answer tells one time of one event */
     const char *actor; /* who asks */
     struct wire_arena *arena;
 };

@@ -53,6 +53,7 @@ static struct view view_of(struct rpc_server *server, const struct call *call,
         .engine = server->hooks.engine(server->hooks.user),
         .now_ns = server->now_ns,
         .boot_ns = server->hooks.boot_ns(server->hooks.user),
+        .wall_ms = server->hooks.wall_ms(server->hooks.user),
         .arena = arena,
     };
 }

@@ -91,7 +91,9 @@ struct rpc_world {
     struct rpc_data_plane plane; /* the only one of each node; state 0 = a healthy one */
     uint64_t n_forwarded;        /* messages */
     uint64_t n_barriers;         /* asked of a store */
-    uint64_t n_effective; /* committed entries that changed something: no repeats, no refusals */
+    uint64_t n_effective;  /* committed entries that changed something: no repeats, no refusals */
+    int64_t wall_step_ms;  /* so much does the wall clock go on with each reading */
+    int64_t wall_ahead_ms; /* and has it gone on */
 };
 
 /* n voters, a committed init and node 1 leading. Large: make it static or on the heap. */

@@ -262,7 +262,10 @@ static void hook_counters(void *user, counter_emit emit, void *to)
 
 static int64_t hook_wall_ms(void *user)
 {
-    return 1800000000000 + (int64_t)(((struct rpc_world_node *)user)->world->now_ns / 1000000);
+    struct rpc_world *world = ((struct rpc_world_node *)user)->world;
+
+    world->wall_ahead_ms += world->wall_step_ms;
+    return 1800000000000 + world->wall_ahead_ms + (int64_t)(world->now_ns / 1000000);
 }
 
 static uint64_t hook_boot_ns(void *user)

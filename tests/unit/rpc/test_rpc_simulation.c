@@ -126,6 +126,18 @@ static void what_apply_would_refuse_is_refused(void **state)
     assert_int_equal(reply->code, ERR_NOTFOUND);
 }
 
+/* The wall clock goes on while an answer is made. */
+static void one_answer_goes_by_one_reading_of_the_wall_clock(void **state)
+{
+    struct fixture *fixture = *state;
+
+    fixture->world.wall_step_ms = 3600 * 1000;
+    const struct rpc_world_reply *reply = simulate(fixture, request_of(fixture, "web"));
+    Jury__V1__SimulateGroupResponse *answer = (Jury__V1__SimulateGroupResponse *)rpc_world_message(
+        reply, &jury__v1__simulate_group_response__descriptor, &fixture->arena);
+    assert_in_range(answer->to->seconds - answer->from->seconds, 0, 60);
+}
+
 /* Asks until it is refused; at most n times. */
 static unsigned ask_many(struct fixture *fixture, unsigned n)
 {
@@ -168,6 +180,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_viewer_may_ask_and_nothing_is_applied, setup, teardown),
         cmocka_unit_test_setup_teardown(what_apply_would_refuse_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_answer_goes_by_one_reading_of_the_wall_clock, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(simulations_get_a_tenth_of_the_time, setup, teardown),
 #ifdef JURY_PLANTS
         cmocka_unit_test_setup_teardown(twin_simulations_without_a_budget_are_caught, setup,
