@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/plant.h"
+#include "common/base/str.h"
 #include "common/wire/json.h"
 #include "nodectl/commands.h"
 #include "nodectl/flags.h"
@@ -148,15 +149,19 @@ static void print_failure_json(struct ctl *ctl, int err)
     json_decref(json);
 }
 
+/* What a file or a peer says may steer the terminal of whoever reads that it is wrong. */
 static void print_failure(struct ctl *ctl, int err)
 {
-    const struct ctl_failure *failure = &ctl->failure;
+    struct ctl_failure *failure = &ctl->failure;
     FILE *out = ctl->process.err;
 
     if (ctl_is_json(ctl)) {
         print_failure_json(ctl, err);
         return;
     }
+    str_make_text(failure->message.text);
+    str_make_text(failure->lines);
+    str_make_text(failure->hint.text);
     if (!failure->lines_are_whole) {
         fprintf(out, "error: %s\n",
                 failure->message.text[0] != '\0' ? failure->message.text : err_text(err));

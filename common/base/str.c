@@ -114,20 +114,41 @@ static size_t utf8_length(const unsigned char *at)
     return n;
 }
 
+/* Bytes of the character; 0: it is none, or a control character: C0, DEL and the C1 block, which is
+ * C2 80 .. C2 9F. */
+static size_t text_length(const unsigned char *at)
+{
+    bool is_control = *at < 0x20 || *at == 0x7f || (*at == 0xc2 && at[1] < 0xa0);
+
+    return is_control ? 0 : utf8_length(at);
+}
+
 bool str_is_text(const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;
 
     while (*at != '\0') {
-        size_t n = utf8_length(at);
+        size_t n = text_length(at);
 
-        /* C0, DEL and the C1 block, which is C2 80 .. C2 9F. */
-        if (n == 0 || *at < 0x20 || *at == 0x7f || (*at == 0xc2 && at[1] < 0xa0)) {
+        if (n == 0) {
             return false;
         }
         at += n;
     }
     return true;
+}
+
+void str_make_text(char *text)
+{
+    while (*text != '\0') {
+        size_t n = *text == '\n' ? 1 : text_length((const unsigned char *)text);
+
+        if (n == 0) {
+            *text = '?';
+            n = 1;
+        }
+        text += n;
+    }
 }
 
 unsigned str_distance(const char *a, const char *b)

@@ -20,6 +20,8 @@ bool str_unhex(const char *text, uint8_t *to, size_t n_bytes);
 /* Valid UTF-8 (RFC 3629) without control characters: what may be shown on a terminal, put in JSON
  * and in a log line as it is. */
 bool str_is_text(const char *text);
+/* Each byte that is not of such text becomes a '?', lines stay lines. NUL-terminated, in place. */
+void str_make_text(char *text);
 
 /* Edit distance for "did you mean"; both at most 64 characters, longer counts as 64. */
 unsigned str_distance(const char *a, const char *b);

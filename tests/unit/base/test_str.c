@@ -90,6 +90,15 @@ static void text_is_utf8_without_control_characters(void **unused)
     }
 }
 
+static void what_is_no_text_is_made_text_line_by_line(void **unused)
+{
+    char text[] = "gr\xc3\xbc\xc3\x9f\n\x1b[31m \xc2\x9b \xff\xe4\xb8";
+
+    (void)unused;
+    str_make_text(text);
+    assert_string_equal(text, "gr\xc3\xbc\xc3\x9f\n?[31m ?? ???");
+}
+
 static void edit_distance_finds_near_words(void **unused)
 {
     (void)unused;
@@ -107,6 +116,7 @@ int main(void)
         cmocka_unit_test(decimal_numbers_are_strict),
         cmocka_unit_test(hex_goes_there_and_back),
         cmocka_unit_test(text_is_utf8_without_control_characters),
+        cmocka_unit_test(what_is_no_text_is_made_text_line_by_line),
         cmocka_unit_test(edit_distance_finds_near_words),
     };
 

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/str.h"
+
 struct row {
     const char *line;
     int status;
@@ -172,6 +174,26 @@ static void an_invalid_document_exits_with_3_and_names_the_place(void **state)
         assert_string_equal(run.err, "-:6:3: server group \"web\": unknown field \"conect_port\"\n"
                                      "     6 |   conect_port: 80\n"
                                      "       |   ^\n");
+        run_close(&run);
+    }
+}
+
+/* A file of somebody else's is looked at before it is trusted. */
+static void an_error_does_not_steer_the_terminal(void **state)
+{
+    static const char *const documents[] = {
+        "apiVersion: jury/v1\nkind: Group\nmetadata: {name: web, \"\\e[31m\\u009b2J\": 1}\n",
+        "apiVersion: jury/v1\nkind: \xff\xc2\x9b\n",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof documents / sizeof documents[0]; i++) {
+        struct golden_run run = run_nodectl_in("validate -f -", documents[i], "");
+
+        assert_int_equal(run.status, 3);
+        for (char *line = strtok(run.err, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+            assert_true(str_is_text(line));
+        }
         run_close(&run);
     }
 }
@@ -473,6 +495,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_explained_exits_with_7),
         cmocka_unit_test(without_an_agent_the_status_is_4),
         cmocka_unit_test(an_invalid_document_exits_with_3_and_names_the_place),
+        cmocka_unit_test(an_error_does_not_steer_the_terminal),
         cmocka_unit_test(an_empty_file_exits_with_3),
         cmocka_unit_test(documents_of_other_kinds_cannot_make_a_cluster),
         cmocka_unit_test(every_error_is_one_json_object),
