@@ -48,15 +48,20 @@ void engine_begin_shadow(struct engine *engine, uint32_t index, uint64_t since_n
     engine_guard_due(engine, index, GUARD_SHADOW, end_ns(scope));
 }
 
-/* One that cannot be judged yet may still turn out bad. */
+/* One that cannot be judged yet may still turn out bad: the check is new; or so is this start of
+ * the node, which has heard no votes when it takes up a shadow that is long over its time. */
 static bool is_undecided(const struct engine *engine, const struct engine_scope *scope)
 {
+    unsigned unsettled = HELD_CHECK_CHANGED;
+
+    if (!plant_is("shadow-ends-at-start")) {
+        unsettled |= HELD_LAST_KNOWN_GOOD;
+    }
     for (uint32_t row = scope->first_row; row != NO_ROW;
          row = engine->backends[row].next_in_scope) {
         uint8_t causes = engine->backends[row].held_causes;
 
-        if ((causes & HELD_CHECK_CHANGED) != 0 &&
-            (causes & (HELD_FEW_VOTES | HELD_NO_OWN_VOTE)) != 0) {
+        if ((causes & unsettled) != 0 && (causes & (HELD_FEW_VOTES | HELD_NO_OWN_VOTE)) != 0) {
             return true;
         }
     }
