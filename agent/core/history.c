@@ -10,17 +10,22 @@
 
 #define FIRST_CAPACITY 1024
 
+static_assert(HISTORY_INDEXES <= 1U << 20, "an entry's index has 20 bits");
+static_assert((LIMIT_HISTORY_FORMER & (LIMIT_HISTORY_FORMER - 1)) == 0,
+              "numbers modulo 2^32 find their place in the ring");
+
 struct chain {
     uint64_t birth;
     struct history_from from;  /* what it had before went out for its own bound */
     struct history_row before; /* of a row: before `first` */
     uint32_t first, last;      /* places: index in the ring + 1; 0 = none */
     uint32_t n;
+    uint32_t former; /* owner of the slot or row before: the number of its putting aside, from 1 on,
+                        modulo 2^32; 0 = none */
 };
 
 /* A slot or row as it was with its owner before. */
 struct former {
-    uint32_t number;
     struct chain chain;
     struct history_votes base; /* of a slot */
 };
@@ -274,18 +279,24 @@ static void forget_chain(struct history *history, const struct chain *chain)
     }
 }
 
-/* Give the chain of an owner to the ring of former ones. */
+/* Give the chain of an owner to the ring of former ones. The next owner's chain leads to it. */
 static struct former *put_aside(struct history *history, struct owners *owners, uint32_t number)
 {
     uint32_t at = (uint32_t)(owners->n_formers++ % LIMIT_HISTORY_FORMER);
     struct former *former = &owners->formers[at];
 
     forget_chain(history, &former->chain);
-    *former = (struct former){.number = number, .chain = owners->chains[number]};
+    *former = (struct former){.chain = owners->chains[number]};
     for (uint32_t place = former->chain.first; place != 0; place = history->ring[place - 1].next) {
         history->ring[place - 1].index = (HISTORY_FORMER + at) & ((1U << 20) - 1);
     }
     return former;
+}
+
+/* Of the chain that is about to begin, behind put_aside. */
+static uint32_t last_former(const struct owners *owners, uint32_t number)
+{
+    return owners->chains[number].birth != 0 ? (uint32_t)owners->n_formers : 0;
 }
 
 void history_reset_slot(struct history *history, uint32_t slot, uint64_t birth)
@@ -293,7 +304,8 @@ void history_reset_slot(struct history *history, uint32_t slot, uint64_t birth)
     if (history->slots.chains[slot].birth != 0) {
         put_aside(history, &history->slots, slot)->base = history->bases[slot];
     }
-    history->slots.chains[slot] = (struct chain){.birth = birth};
+    history->slots.chains[slot] =
+        (struct chain){.birth = birth, .former = last_former(&history->slots, slot)};
     history->bases[slot] = (struct history_votes){0};
     history->nows[slot] = (struct history_votes){0};
 }
@@ -304,7 +316,9 @@ void history_reset_row(struct history *history, struct row_id row, uint64_t now_
         put_aside(history, &history->rows, row.row);
     }
     history->rows.chains[row.row] =
-        (struct chain){.birth = row.birth, .before = {.joined_ns = now_ns, .initial_ns = now_ns}};
+        (struct chain){.birth = row.birth,
+                       .before = {.joined_ns = now_ns, .initial_ns = now_ns},
+                       .former = last_former(&history->rows, row.row)};
 }
 
 const struct history_votes *history_votes_now(const struct history *history, uint32_t slot)
@@ -380,21 +394,29 @@ static struct history_chain read_chain(const struct chain *chain, uint32_t index
                                   .first = chain->first};
 }
 
+/* From owner to owner before, each older than the last: a replay asks for thousands, and the health
+ * thread waits for it. */
 static struct history_chain find_chain(const struct owners *owners, uint32_t number, uint64_t birth)
 {
-    uint64_t n = owners->n_formers;
+    uint32_t age = 0;
 
-    if (number < owners->n && owners->chains[number].birth == birth) {
-        return read_chain(&owners->chains[number], number);
+    if (number >= owners->n) {
+        return (struct history_chain){0};
     }
-    for (uint64_t i = n; i-- > 0 && n - i <= LIMIT_HISTORY_FORMER;) {
-        uint32_t at = (uint32_t)(i % LIMIT_HISTORY_FORMER);
+    const struct chain *chain = &owners->chains[number];
+    uint32_t index = number;
+    while (chain->birth != birth) {
+        uint32_t former = chain->former;
+        uint32_t next_age = (uint32_t)owners->n_formers - former + 1;
 
-        if (owners->formers[at].number == number && owners->formers[at].chain.birth == birth) {
-            return read_chain(&owners->formers[at].chain, HISTORY_FORMER + at);
+        if (former == 0 || next_age <= age || next_age > LIMIT_HISTORY_FORMER) {
+            return (struct history_chain){0}; /* none, or its place has been given away */
         }
+        age = next_age;
+        index = HISTORY_FORMER + (former - 1) % LIMIT_HISTORY_FORMER;
+        chain = &owners->formers[index - HISTORY_FORMER].chain;
     }
-    return (struct history_chain){0};
+    return read_chain(chain, index);
 }
 
 struct history_chain history_slot(const struct history *history, uint32_t slot, uint64_t birth)

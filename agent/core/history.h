@@ -10,7 +10,7 @@
  * be read from its own beginning, which is told (history_complete_from). In a calm cluster of n
  * nodes a target writes n + 2 entries when it comes and none afterwards; when a peer falls silent
  * or is heard again, each target writes one. The ring takes memory as it fills, up to 24 MiB; bases
- * and chains are 136 bytes a slot and 56 a row (32 MiB at the planned size), what is put
+ * and chains are 144 bytes a slot and 64 a row (34 MiB at the planned size), what is put
  * aside 1 MiB, former n, V and holds 300 KiB, former groups what LIMIT_HISTORY_VERSION_BACKENDS
  * says.
  *

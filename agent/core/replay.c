@@ -361,7 +361,8 @@ static int play(struct replay *replay)
         err = begin_in_between(replay);
     }
     err = err == 0 ? run(replay) : err;
-    replay->answer->work = replay->n_steps * (1 + plan->votes.n_rows / 64);
+    replay->answer->work =
+        replay->n_steps * (1 + plan->votes.n_rows / 64) + plan->votes.n_slots + plan->votes.n_rows;
     return err;
 }
 

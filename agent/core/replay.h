@@ -39,7 +39,8 @@ struct replay_answer {
     uint32_t n_out_max;      /* unhealthy at a time */
     uint64_t out_longest_ns; /* of one backend, unhealthy to the end included */
     uint32_t n_fail_opens;   /* times that the group entered fail-open */
-    uint64_t work;           /* what it cost: steps, more of a larger group; about 0.5 us each */
+    uint64_t work; /* what it cost: steps, more of a larger group, and what is collected of all
+                      its versions; about 0.5 us each */
 };
 
 /* Can the past tell what `to` in the place of `from` would have come to? Errors: ERR_INVALID with a

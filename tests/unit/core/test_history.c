@@ -134,6 +134,35 @@ static void a_former_owner_of_a_slot_is_put_aside_and_read(void **unused)
     history_free(history);
 }
 
+static void each_former_owner_is_found_while_its_place_is_its_own(void **unused)
+{
+    enum {
+        N = 3 * LIMIT_HISTORY_FORMER
+    };
+    struct history *history = make(0);
+    uint64_t birth_of[N], births[5] = {1, 1, 1, 1, 1};
+
+    (void)unused;
+    for (uint32_t i = 0; i < N; i++) {
+        uint32_t slot = i * i % 5; /* some never, others often */
+        struct history_entry entry = vote(i + 1, slot, i % 64, OPINION_FAIL);
+
+        history_add(history, &entry);
+        birth_of[i] = births[slot]++;
+        history_reset_slot(history, slot, births[slot]);
+    }
+    for (uint32_t i = 0; i < N; i++) {
+        bool is_kept = i >= N - LIMIT_HISTORY_FORMER;
+
+        assert_int_equal(history_slot(history, i * i % 5, birth_of[i]).birth_matches, is_kept);
+        if (is_kept) {
+            assert_int_equal(read_slot(history, i * i % 5, birth_of[i]).fails, UINT64_C(1)
+                                                                                   << i % 64);
+        }
+    }
+    history_free(history);
+}
+
 static void a_row_tells_its_last_state_when_its_entries_are_gone(void **unused)
 {
     struct history *history = make(2);
@@ -186,6 +215,7 @@ int main(void)
         cmocka_unit_test(a_restless_target_does_not_push_the_others_out),
         cmocka_unit_test(the_ring_ends_at_its_limit),
         cmocka_unit_test(a_former_owner_of_a_slot_is_put_aside_and_read),
+        cmocka_unit_test(each_former_owner_is_found_while_its_place_is_its_own),
         cmocka_unit_test(a_row_tells_its_last_state_when_its_entries_are_gone),
         cmocka_unit_test(surroundings_and_versions_have_limits),
     };
