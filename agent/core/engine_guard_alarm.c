@@ -46,6 +46,10 @@ void engine_note_turn(struct engine *engine, uint32_t row)
     backend->turned_ns = engine->now_ns;
     engine_guard_due(engine, backend->scope, GUARD_CORRELATED,
                      engine->now_ns + engine->vote_interval_ns);
+    if (engine->scopes[backend->scope].shadow_is_stopped) {
+        engine_guard_due(engine, backend->scope, GUARD_SHADOW,
+                         engine->now_ns + engine->vote_interval_ns);
+    }
 }
 
 /* Returns when the next of those that are well may be forgotten; TIMER_NEVER. */

@@ -94,10 +94,11 @@ void engine_look_shadow(struct engine *engine, uint32_t index)
         }
         bool is_too_many = scope->guard.shadow_stop && !plant_is("shadow-never-stops") &&
                            engine_n_bad(engine, scope) > engine_shadow_limit(scope);
-        if (is_too_many || is_undecided(engine, scope)) {
-            if (is_too_many) {
-                stop(engine, scope);
-            }
+        if (is_too_many) {
+            stop(engine, scope); /* a backend that turns (engine_note_turn) or a change wakes it */
+            return;
+        }
+        if (is_undecided(engine, scope)) {
             engine_guard_due(engine, index, GUARD_SHADOW,
                              engine->now_ns + engine->vote_interval_ns);
             return;
