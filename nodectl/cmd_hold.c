@@ -90,7 +90,8 @@ static int follow_switch(struct ctl *ctl, uint64_t revision, bool is_on)
     struct rpc_result result = {0};
     int rc = list_holds(ctl, &result);
 
-    if (rc == 0 && holds_of(&result)->revision < revision) {
+    bool is_told = rc == 0 && holds_of(&result)->revision != 0; /* not by an older agent */
+    if (is_told && holds_of(&result)->revision < revision) {
         ctl_warn(ctl, "node %" PRIu64 " has revision %" PRIu64 " and not yet %" PRIu64,
                  holds_of(&result)->node_id, holds_of(&result)->revision, revision);
     }

@@ -216,8 +216,8 @@ static void write_hold(struct bytes_writer *writer, uint8_t hold, const struct h
 }
 
 /* Before minor 1 nothing could be held, and no group had a guard; before minor 2 none had more than
- * a velocity limit. What such a chunk is read as is
- * part of the format: it must not follow when the profiles get other defaults. */
+ * a velocity limit. What such a chunk is read as is part of the format: it must not follow when the
+ * profiles get other defaults. */
 static void read_hold(struct codec_in *in, uint8_t *ret_hold, struct hold_origin *ret_origin)
 {
     *ret_hold = HOLD_OFF;

@@ -74,7 +74,7 @@ static uint64_t forget_well(struct engine *engine, const struct engine_scope *sc
     return next_ns;
 }
 
-static bool is_counted(const struct engine_backend *backend)
+bool engine_counts_as_bad(const struct engine_backend *backend)
 {
     return backend->is_bad && backend->is_linked && backend->life != LIFE_REMOVING &&
            backend->admin_state == ADMIN_ENABLED;
@@ -86,7 +86,7 @@ uint32_t engine_n_bad(const struct engine *engine, const struct engine_scope *sc
 
     for (uint32_t row = scope->first_row; row != NO_ROW;
          row = engine->backends[row].next_in_scope) {
-        n += is_counted(&engine->backends[row]);
+        n += engine_counts_as_bad(&engine->backends[row]);
     }
     return n;
 }
@@ -101,7 +101,7 @@ static uint32_t count_recent(const struct engine *engine, const struct engine_sc
          row = engine->backends[row].next_in_scope) {
         const struct engine_backend *backend = &engine->backends[row];
 
-        if (is_counted(backend) && backend->bad_ns > newest_ns) {
+        if (engine_counts_as_bad(backend) && backend->bad_ns > newest_ns) {
             newest_ns = backend->bad_ns;
         }
     }
@@ -109,7 +109,8 @@ static uint32_t count_recent(const struct engine *engine, const struct engine_sc
          row = engine->backends[row].next_in_scope) {
         const struct engine_backend *backend = &engine->backends[row];
 
-        n += is_counted(backend) && backend->bad_ns + window_ns(engine, scope) >= newest_ns;
+        n += engine_counts_as_bad(backend) &&
+             backend->bad_ns + window_ns(engine, scope) >= newest_ns;
     }
     return n;
 }

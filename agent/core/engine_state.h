@@ -373,6 +373,8 @@ bool engine_release_returns(struct engine *engine, uint32_t scope, struct engine
 void engine_note_bad(struct engine *engine, uint32_t row, const struct verdict_answer *answer);
 /* It went bad or well, or has returned. */
 void engine_note_turn(struct engine *engine, uint32_t row);
+/* It is bad and one of the members. */
+bool engine_counts_as_bad(const struct engine_backend *backend);
 void engine_look_alarm(struct engine *engine, uint32_t scope);
 
 /* engine_guard_shadow.c: the first cycles of a changed check */

@@ -19,7 +19,7 @@ static bool counts_for(const struct engine_backend *backend, enum guard_kind gua
     case GUARD_SHADOW:
         return (backend->held_causes & HELD_BY_SHADOW) != 0;
     case GUARD_CORRELATED:
-        return backend->is_bad;
+        return engine_counts_as_bad(backend);
     case GUARD_NONE:
         break;
     }

@@ -10,23 +10,20 @@
 #include "common/wire/object.h"
 #include "jury/v1/simulation.pb-c.h"
 
-/* Simulations run where votes are counted, and viewers may ask for them: they get a tenth of that
- * thread's time, and a few at once. Work is that of struct replay_answer; what each costs besides,
- * at the planned size, is SIMULATION_WORK. */
+/* What each simulation costs besides, at the planned size. */
 #define SIMULATION_WORK 10000
-#define SIMULATION_WORK_MAX 300000
-#define SIMULATION_WORK_PER_SECOND 100000
 
+/* Simulations run where votes are counted, and viewers may ask for them. */
 static int check_budget(const struct view *view, struct errmsg *err)
 {
     struct rpc_server *server = view->server;
     uint64_t ms = (view->now_ns - server->simulated_ns) / NS_PER_MS;
-    uint64_t forgotten = ms * (SIMULATION_WORK_PER_SECOND / 1000);
+    uint64_t forgotten = ms * (LIMIT_SIMULATION_WORK_PER_SECOND / 1000);
 
     server->simulated_work =
         server->simulated_work > forgotten ? server->simulated_work - forgotten : 0;
     server->simulated_ns += ms * NS_PER_MS;
-    if (server->simulated_work >= SIMULATION_WORK_MAX && !plant_is("simulation-no-budget")) {
+    if (server->simulated_work >= LIMIT_SIMULATION_WORK && !plant_is("simulation-no-budget")) {
         return errmsg_set(err, ERR_BUSY,
                           "this node has simulated enough for the moment: ask again in a second");
     }

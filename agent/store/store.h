@@ -216,7 +216,7 @@ struct store_peer_status {
  * R-RAFT-6. */
 #define STORE_COUNTERS(X)                                                                  \
     X(received, "messages that reached the Raft lane")                                     \
-    X(dropped_identity, "a sender in the text that differs from the key's ")               \
+    X(dropped_identity, "a sender in the text that differs from the key's")                \
     X(dropped_cluster, "another cluster id")                                               \
     X(dropped_incarnation, "a wiped, replaced or unknown member, or not for this one")     \
     X(dropped_malformed, "bytes that do not decode")                                       \

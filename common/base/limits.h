@@ -89,6 +89,10 @@
 #define LIMIT_REPLAY_ENTRIES 16384 /* of one simulation: it keeps the health loop for so long */
 #define LIMIT_REPLAY_STEPS (4 * LIMIT_REPLAY_ENTRIES) /* with those that only time brings */
 #define LIMIT_REPLAY_CHANGES 512 /* that one simulation lists; more are only counted */
+/* Work of struct replay_answer: a tenth of the health thread's time, and a few simulations at once
+ */
+#define LIMIT_SIMULATION_WORK_PER_SECOND 100000
+#define LIMIT_SIMULATION_WORK 300000
 
 /* --- shim --- */
 #define LIMIT_SHIM_FLOWS 65536 /* a worker */

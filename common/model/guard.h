@@ -3,6 +3,7 @@
 #ifndef JURY_MODEL_GUARD_H
 #define JURY_MODEL_GUARD_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -61,6 +62,7 @@ struct guard_policy {
     bool shadow_stop;       /* the shadow does not end while it would take out too many */
     bool correlated_alarm;  /* R-EJ-5, alarm only */
 };
+static_assert(sizeof(struct guard_policy) == 20, "no padding");
 
 /* What one word says of all of it but the alarm, which is on with both. */
 enum guard_preset {
