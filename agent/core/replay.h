@@ -32,6 +32,8 @@ struct replay_question {
 struct replay_answer {
     uint64_t from_ns, to_ns; /* what was played; from == to: there is no history yet */
     bool from_beginning;     /* of the group, or of this start of the node */
+    bool had_guards;         /* in one of its versions that were played: not from the beginning they
+                                begin as if they had not worked before */
     bool counts_results;     /* see replay_counts_results */
     bool is_exact;           /* with change NULL: each verdict changed as it did; else not told */
     uint32_t n_changes;      /* of verdicts */

@@ -86,6 +86,15 @@ static void make_targets(struct replay *replay, const struct catalog_group *grou
     }
 }
 
+/* Those that remember; the alarm changes nothing. */
+static bool has_guards(const struct guard_policy *guard)
+{
+    struct guard_policy plain = guard_policy_of(GUARD_PRESET_OFF);
+
+    plain.correlated_alarm = guard->correlated_alarm;
+    return memcmp(guard, &plain, sizeof plain) != 0;
+}
+
 int replay_take_version(struct replay *replay)
 {
     const struct history_version *version = &replay->plan.versions[replay->next_version++];
@@ -94,6 +103,7 @@ int replay_take_version(struct replay *replay)
     if (group == NULL) {
         return ERR_NOMEM;
     }
+    replay->answer->had_guards |= has_guards(&group->spec.guard);
     make_targets(replay, group);
     engine_follow_group(replay->engine, replay->group, group, replay->next_version);
     replay_free_group(replay->group);
