@@ -200,6 +200,22 @@ static void shortages_count_from_three_targets_and_a_quarter_on(void **state)
     assert_false(self_doubt_is_shortage(REASON_CONNECT_TIMEOUT));
 }
 
+/* Without CAP_NET_RAW a node has no vote on what is checked half-open, and goes on with the rest.
+ */
+static void what_is_wrong_with_one_address_or_one_way_to_probe_is_no_shortage(void **state)
+{
+    (void)state;
+    assert_false(self_doubt_is_shortage(REASON_LOCAL_NO_PERMISSION));
+    assert_false(self_doubt_is_shortage(REASON_LOCAL_SOURCE_MISSING));
+    assert_false(self_doubt_is_shortage(REASON_LOCAL_NO_ROUTE));
+    assert_false(self_doubt_is_shortage(REASON_LOCAL_FORBIDDEN));
+    assert_false(self_doubt_is_shortage(REASON_LOCAL_UNSUPPORTED));
+    assert_true(self_doubt_is_shortage(REASON_LOCAL_NO_DESCRIPTOR));
+    assert_true(self_doubt_is_shortage(REASON_LOCAL_NO_PORT));
+    assert_true(self_doubt_is_shortage(REASON_LOCAL_NO_BUFFER));
+    assert_true(self_doubt_is_shortage(REASON_LOCAL_LATE));
+}
+
 static void one_kind_of_probe_is_suspect_without_the_others(void **state)
 {
     struct fixture *f = *state;
@@ -517,6 +533,7 @@ int main(void)
         TEST(doubt_ends_when_the_score_was_low_for_five_seconds),
         TEST(a_relapse_begins_the_five_seconds_again),
         TEST(shortages_count_from_three_targets_and_a_quarter_on),
+        TEST(what_is_wrong_with_one_address_or_one_way_to_probe_is_no_shortage),
         TEST(one_kind_of_probe_is_suspect_without_the_others),
         TEST(contradiction_counts_from_three_targets_and_a_quarter_of_the_failing_on),
         TEST(isolation_is_doubt_only_when_most_probes_fail_too),
