@@ -69,6 +69,19 @@ static struct catalog_group *number_group(const struct replay *replay,
     return group;
 }
 
+/* What was said of a target that no version had yet is seen when it is made: its kind of probe is
+ * not known before. */
+static void see_suspicion(struct engine *engine, uint32_t slot, bool is_suspect)
+{
+    const struct engine_target *target = &engine->targets[slot];
+    uint32_t kind = UINT32_C(1) << target->check_type;
+
+    if (target->birth != 0) {
+        engine->suspect_mask =
+            is_suspect ? engine->suspect_mask | kind : engine->suspect_mask & ~kind;
+    }
+}
+
 static void make_targets(struct replay *replay, const struct catalog_group *group)
 {
     for (uint32_t i = 0; i < group->n_backends; i++) {
@@ -80,9 +93,7 @@ static void make_targets(struct replay *replay, const struct catalog_group *grou
         engine_make_target(replay->engine, id, &group->spec.check);
         const struct history_votes *votes = &replay->plan.votes.slots[id.slot].votes;
         replay->engine->targets[id.slot].health.opinion = votes->own_opinion;
-        if (votes->own_is_suspect) {
-            replay->engine->suspect_mask |= UINT32_C(1) << group->spec.check.type;
-        }
+        see_suspicion(replay->engine, id.slot, votes->own_is_suspect);
     }
 }
 
@@ -131,7 +142,6 @@ static void take_own(struct replay *replay, uint32_t slot, const struct history_
 {
     struct engine *engine = replay->engine;
     struct engine_target *target = &engine->targets[slot];
-    uint32_t kind = UINT32_C(1) << target->check_type;
 
     if (!replay->plan.counts_results) {
         target->health.opinion = entry->to;
@@ -142,8 +152,7 @@ static void take_own(struct replay *replay, uint32_t slot, const struct history_
     target->reason = entry->reason;
     target->http_status = (uint16_t)entry->http_status;
     target->conclusive_ns = entry->at_ns;
-    engine->suspect_mask =
-        entry->hold != 0 ? engine->suspect_mask | kind : engine->suspect_mask & ~kind;
+    see_suspicion(engine, slot, entry->hold != 0);
 }
 
 /* A streak goes on as it began, until the last result that a threshold could ask for. */
