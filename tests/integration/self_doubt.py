@@ -11,7 +11,7 @@ nodes all the time. Each fault's line says what the ill node thought of itself. 
 usage: self_doubt.py [--faults stop-1,quota,...] [--runs N]      (all of them: --faults all)
 """
 # alone: it starves an agent and needs the others well
-# twin: doubt-never did not doubt itself
+# twin: doubt-never FAILED: .*(did not doubt itself|says that it is not ready)
 import collections
 import contextlib
 import os
