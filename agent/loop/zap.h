@@ -72,24 +72,23 @@ const struct zap_key *zap_table_find(const struct zap_table *table,
 bool zap_table_admits(const struct zap_table *table, const uint8_t public_key[CURVE_KEY_BYTES],
                       const char *user_id);
 
-/* X(name, word of the counter and the log, sentence) */
-#define ZAP_REFUSALS(X)                                                                        \
-    X(ZAP_REFUSED_UNKNOWN_KEY, "unknown_key", "its public key belongs to nobody here")         \
-    X(ZAP_REFUSED_REVOKED_KEY, "revoked_key", "its key has been revoked, or has expired")      \
-    X(ZAP_REFUSED_ROLE, "wrong_role", "its key is not a node's")                               \
-    X(ZAP_REFUSED_MECHANISM, "no_key", "it did not use CURVE")                                 \
-    X(ZAP_REFUSED_DOMAIN, "unknown_domain", "it came through a socket without a known domain") \
-    X(ZAP_REFUSED_MALFORMED, "malformed", "its request was malformed")
+/* X(name, word of the counter and the log) */
+#define ZAP_REFUSALS(X)                                                               \
+    X(ZAP_REFUSED_UNKNOWN_KEY, "unknown_key") /* it belongs to nobody here */         \
+    X(ZAP_REFUSED_REVOKED_KEY, "revoked_key") /* revoked, or has expired */           \
+    X(ZAP_REFUSED_ROLE, "wrong_role")         /* not a node's key */                  \
+    X(ZAP_REFUSED_MECHANISM, "no_key")        /* it did not use CURVE */              \
+    X(ZAP_REFUSED_DOMAIN, "unknown_domain")   /* through a socket without a domain */ \
+    X(ZAP_REFUSED_MALFORMED, "malformed")
 
 enum zap_refusal_reason {
     ZAP_REFUSED_NONE = 0,
-#define ZAP_ENUM(name, word, sentence) name,
+#define ZAP_ENUM(name, word) name,
     ZAP_REFUSALS(ZAP_ENUM)
 #undef ZAP_ENUM
     ZAP_REFUSED_COUNT
 };
 const char *zap_refusal_word(enum zap_refusal_reason reason);
-const char *zap_refusal_sentence(enum zap_refusal_reason reason);
 
 /* One refused attempt, for the counters and the log of the loop that listens. */
 struct zap_refusal {

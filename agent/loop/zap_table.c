@@ -141,19 +141,9 @@ bool zap_table_admits(const struct zap_table *table, const uint8_t public_key[CU
 const char *zap_refusal_word(enum zap_refusal_reason reason)
 {
     static const char *const words[] = {[ZAP_REFUSED_NONE] = "none",
-#define ZAP_WORD(name, word, sentence) [name] = word,
+#define ZAP_WORD(name, word) [name] = word,
                                         ZAP_REFUSALS(ZAP_WORD)
 #undef ZAP_WORD
     };
     return reason < ZAP_REFUSED_COUNT ? words[reason] : "unknown";
-}
-
-const char *zap_refusal_sentence(enum zap_refusal_reason reason)
-{
-    static const char *const sentences[] = {[ZAP_REFUSED_NONE] = "",
-#define ZAP_SENTENCE(name, word, sentence) [name] = sentence,
-                                            ZAP_REFUSALS(ZAP_SENTENCE)
-#undef ZAP_SENTENCE
-    };
-    return reason < ZAP_REFUSED_COUNT ? sentences[reason] : "";
 }

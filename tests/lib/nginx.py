@@ -1,4 +1,5 @@
 """A real web server for tests."""
+import atexit
 import os
 import subprocess
 import time
@@ -35,6 +36,8 @@ class Nginx:
         self.config = os.path.join(folder, "nginx.conf")
         with open(self.config, "w", encoding="ascii") as file:
             file.write(CONFIG.format(folder=folder, port=PORT, reply=reply))
+        self.process = None
+        atexit.register(self.stop)  # whatever becomes of the test
         self.start()
 
     def start(self):
@@ -47,8 +50,10 @@ class Nginx:
             time.sleep(0.01)
 
     def stop(self):
-        self.process.terminate()
-        self.process.wait()
+        """Once more is fine."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait()
 
     def log(self, name):
         with open(os.path.join(self.folder, name), encoding="utf-8") as file:
