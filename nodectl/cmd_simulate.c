@@ -40,16 +40,40 @@ static int ask(struct ctl *ctl, const struct server_group *group)
     return rc;
 }
 
+/* A file for apply may hold a listener beside its group: a replay is of the group alone, and says
+ * so. NULL: refused. */
+static const struct server_group *only_group(struct ctl *ctl, const struct spec_set *set)
+{
+    const struct server_group *group = NULL;
+    size_t n_groups = 0;
+
+    for (size_t i = 0; i < set->n_documents; i++) {
+        if (set->documents[i].kind == SPEC_GROUP) {
+            group = set->documents[i].u.group;
+            n_groups++;
+        }
+    }
+    if (n_groups != 1) {
+        (void)ctl_fail(ctl, ERR_USAGE,
+                       "simulate takes exactly one document of kind Group; there are %zu",
+                       n_groups);
+        return NULL;
+    }
+    if (set->n_documents > 1) {
+        ctl_warn(ctl, "only Group %s is replayed; the other documents are left out", group->name);
+    }
+    return group;
+}
+
 int cmd_simulate(struct ctl *ctl)
 {
     struct spec_set set = {0};
     int rc = load_documents(ctl, &set);
 
-    if (rc == 0 && (set.n_documents != 1 || set.documents[0].kind != SPEC_GROUP)) {
-        rc = ctl_fail(ctl, ERR_USAGE, "simulate takes one document, of kind Group");
-    }
     if (rc == 0) {
-        rc = ask(ctl, set.documents[0].u.group);
+        const struct server_group *group = only_group(ctl, &set);
+
+        rc = group == NULL ? ERR_USAGE : ask(ctl, group);
     }
     spec_set_close(&set);
     return rc;

@@ -220,6 +220,25 @@ static void documents_of_other_kinds_cannot_make_a_cluster(void **state)
     run_close(&run);
 }
 
+/* The file that is applied may be the one that is simulated. */
+static void simulate_takes_the_group_of_a_file_with_a_listener(void **state)
+{
+    (void)state;
+    struct golden_run run =
+        run_nodectl("simulate -f deploy/examples/web.yaml --socket /nonexistent/a");
+
+    assert_int_equal(run.status, 4); /* so far, and no agent */
+    assert_non_null(
+        strstr(run.err, "warning: only Group web is replayed; the other documents are left out\n"));
+    run_close(&run);
+
+    run = run_nodectl("simulate -f deploy/examples/web.yaml -f deploy/examples/clb.yaml");
+    assert_int_equal(run.status, 2);
+    assert_non_null(
+        strstr(run.err, "simulate takes exactly one document of kind Group; there are 3"));
+    run_close(&run);
+}
+
 /* {code, reason, message, metadata, requestId}, whatever went wrong, and nothing beside it. */
 static void every_error_is_one_json_object(void **state)
 {
@@ -494,6 +513,7 @@ int main(void)
         cmocka_unit_test(wrong_usage_exits_with_2_and_says_what_to_do),
         cmocka_unit_test(what_cannot_be_explained_exits_with_7),
         cmocka_unit_test(without_an_agent_the_status_is_4),
+        cmocka_unit_test(simulate_takes_the_group_of_a_file_with_a_listener),
         cmocka_unit_test(an_invalid_document_exits_with_3_and_names_the_place),
         cmocka_unit_test(an_error_does_not_steer_the_terminal),
         cmocka_unit_test(an_empty_file_exits_with_3),
