@@ -211,8 +211,9 @@ static struct cost measure(enum vote_weather weather, uint32_t window_s)
 
     keep_samples(before);
     double took_s = (double)set_weather(weather) / NS_PER_SECOND;
-    struct cost storm = cost_since(before);
     usleep((useconds_t)(2 * board->size.vote_interval_ms * 1000)); /* the last of it */
+    sample_all();
+    struct cost storm = cost_since(before);
     keep_samples(before);
     sleep(window_s);
     sample_all();
@@ -299,6 +300,8 @@ static void run_rounds(const struct options *options)
 {
     static struct cost costs[ROUNDS_MAX][WEATHERS];
     uint32_t n = options->n_rounds;
+    /* Flapping is shown and bounded, not compared: in short windows the last round has to do. */
+    uint32_t first_flap = options->window_s < LONG_S ? n - 1 : 0;
 
     for (uint32_t round = 0; round < n; round++) {
         /* up, down, flap; down, up, flap; so neither is always the first. */
@@ -307,20 +310,25 @@ static void run_rounds(const struct options *options)
 
         costs[round][first] = measure(first, options->window_s);
         costs[round][second] = measure(second, options->window_s);
-        costs[round][WEATHER_FLAP] = measure(WEATHER_FLAP, options->window_s);
+        if (round >= first_flap) {
+            costs[round][WEATHER_FLAP] = measure(WEATHER_FLAP, options->window_s);
+        }
     }
     printf("a node, a second: min / median / max of %u rounds\n", n);
     print_row("bytes sent, all up", bytes_of, costs, n, WEATHER_UP);
     double bytes = print_row("bytes sent, all down", bytes_of, costs, n, WEATHER_DOWN);
-    print_row("bytes sent, half flapping", bytes_of, costs, n, WEATHER_FLAP);
+    print_row("bytes sent, half flapping", bytes_of, costs + first_flap, n - first_flap,
+              WEATHER_FLAP);
     print_row("us of CPU, all up", cpu_of, costs, n, WEATHER_UP);
     double cpu = print_row("us of CPU, all down", cpu_of, costs, n, WEATHER_DOWN);
-    double flap = print_row("us of CPU, half flapping", cpu_of, costs, n, WEATHER_FLAP);
+    double flap = print_row("us of CPU, half flapping", cpu_of, costs + first_flap, n - first_flap,
+                            WEATHER_FLAP);
     double cpu_bound = options->window_s < LONG_S ? CPU_BOUND_SHORT : CPU_BOUND;
     if (!is_within(bytes, BYTES_BOUND) || !is_within(cpu, cpu_bound)) {
         fail("all down is dearer or cheaper than all up");
     }
-    if (most_told(costs, n) > 1.05 * ENGINE_CHANGES * 1000 / board->size.vote_interval_ms) {
+    if (most_told(costs + first_flap, n - first_flap) >
+        1.05 * ENGINE_CHANGES * 1000 / board->size.vote_interval_ms) {
         fail("more changes are told than a vote interval may have");
     }
     printf("bytes down/up %.3f, CPU down/up %.3f (goal 0.9-1.1), CPU flapping/up %.2f\n", bytes,

@@ -18,8 +18,8 @@
 #include "common/base/units.h"
 #include "tests/lib/tcp_bytes.h"
 
-#define FEED_MS 50     /* results come in slices */
-#define FEED_FULL_N 20 /* slices of a round in which every target gets a result at once */
+#define FEED_MS 50       /* results come in slices */
+#define FEED_FULL_N 5000 /* of a slice in which every target gets a result at once */
 
 struct vote_node {
     struct vote_board *board;
@@ -166,9 +166,8 @@ static void on_feed_timer(uv_timer_t *timer)
     node->feed_ns = now_ns;
     node->owed += elapsed_ms * size->n_targets / size->interval_ms;
     if (node->n_full_left > 0) {
-        uint32_t slice = size->n_targets / FEED_FULL_N + 1;
+        uint32_t slice = FEED_FULL_N < node->n_full_left ? FEED_FULL_N : node->n_full_left;
 
-        slice = slice < node->n_full_left ? slice : node->n_full_left;
         node->n_full_left -= slice;
         for (uint32_t i = 0; i < slice; i++) {
             feed_one(node);
