@@ -36,6 +36,16 @@ static void hear_hold(struct checker *checker, struct witness *witness,
     }
 }
 
+/* A kind of which nothing was probed then has lost nothing by it: its probes are all of later. */
+static void note_late(struct witness *witness, uint64_t now_ns)
+{
+    for (uint32_t slot = 0; slot < CHECK_SLOTS; slot++) {
+        if (witness->births[slot] != 0) {
+            witness->late_ns[witness_check_at(witness, slot)->type] = now_ns;
+        }
+    }
+}
+
 void guards_hear(struct checker *checker, struct witness *witness, const struct engine_event *event)
 {
     if (witness->begun_ns == 0) {
@@ -44,7 +54,7 @@ void guards_hear(struct checker *checker, struct witness *witness, const struct 
     if (event->kind == ENGINE_HOLD) {
         hear_hold(checker, witness, event->u.hold);
     } else if (event->kind == ENGINE_LOOP_LATE && event->u.late_ns >= LATE_NS) {
-        witness->late_ns = event->now_ns;
+        note_late(witness, event->now_ns);
     } else if (event->kind == ENGINE_VOTE_CHUNK || event->kind == ENGINE_VOTE_CHANGE) {
         witness->peer_ns[event->peer] = event->now_ns;
     }
@@ -212,7 +222,8 @@ static void judge_isolation(struct checker *checker, const struct witness *witne
     struct sometimes *sometimes = checker->sometimes;
     bool goes_down = edge->line->health_state == HEALTH_UNHEALTHY && row->state != HEALTH_UNHEALTHY;
     bool is_alone = hears_too_few(checker, witness, node, edge->now_ns);
-    bool is_late = witness->late_ns != 0 && edge->now_ns <= witness->late_ns + DOUBT_LASTS_NS;
+    uint64_t late_ns = witness->late_ns[witness_check_at(witness, row->target_slot)->type];
+    bool is_late = late_ns != 0 && edge->now_ns <= late_ns + DOUBT_LASTS_NS;
     bool is_apart = witness->apart_ns != 0 && edge->now_ns > witness->apart_ns + APART_NS;
     bool own_fails = witness->own[row->target_slot].opinion == OPINION_FAIL;
 
