@@ -6,6 +6,7 @@
 
 #include "agent/core/catalog_chunks.h"
 #include "agent/core/catalog_parts.h"
+#include "common/base/str.h"
 
 struct catalog *catalog_new_empty(void)
 {
@@ -126,6 +127,17 @@ const struct catalog_listener *catalog_listener_find(const struct catalog *catal
     const struct part *part = part_list_find(&catalog->listeners, name);
 
     return part != NULL ? &((const struct listener_part *)part)->listener : NULL;
+}
+
+struct backend catalog_backend_value(const struct catalog_backend *backend)
+{
+    const struct catalog_backend_spec *spec = &backend->spec;
+    struct backend value = {
+        .at = spec->at, .weight = spec->weight, .admin_state = spec->admin_state};
+
+    str_copy(value.zone, sizeof value.zone, spec->zone);
+    str_copy(value.description, sizeof value.description, spec->description);
+    return value;
 }
 
 const struct catalog_backend *catalog_backend_find(const struct catalog_group *group,

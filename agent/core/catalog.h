@@ -7,6 +7,7 @@
 #ifndef JURY_CORE_CATALOG_H
 #define JURY_CORE_CATALOG_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,17 +39,33 @@ struct row_id {
     uint64_t birth;
 };
 
+/* struct backend without room for texts that hardly anybody writes: they belong to the group. */
+struct catalog_backend_spec {
+    struct endpoint at;
+    uint8_t weight;      /* 0..100 */
+    uint8_t admin_state; /* enum admin_state, never ADMIN_NONE */
+    const char *zone;    /* never NULL */
+    const char *description;
+};
+
+/* There are 100,000 of the next two, and no larger than these bounds. */
+#define CATALOG_BACKEND_BYTES 104
+#define CATALOG_TARGET_BYTES 64
+
 struct catalog_backend {
-    struct backend spec;
+    struct catalog_backend_spec spec;
     uint64_t id; /* unique in the cluster's life, rising; order of candidates of a guard */
     struct row_id row;
     struct target_id target;   /* slot CATALOG_NO_SLOT: checks off or maintenance */
     uint64_t changed_revision; /* for expected_revision */
-    uint8_t life;              /* enum backend_life */
     uint64_t drain_revision;   /* revision that committed the running drain or removal; 0 = none */
     uint32_t
         drain_timeout_ms; /* of that drain; of a removal the group's, used if its drain is on */
+    uint8_t life;         /* enum backend_life */
 };
+static_assert(sizeof(struct catalog_backend) <= CATALOG_BACKEND_BYTES, "of each backend");
+/* As the model has it. */
+struct backend catalog_backend_value(const struct catalog_backend *backend);
 
 /* A group that was deleted stays, with the spec it had, until its last backend is purged: its flows
  * still follow its policies. All its backends are `removing`, no listener leads to it, and putting
@@ -131,11 +148,12 @@ const struct catalog_backend *catalog_backend_find(const struct catalog_group *g
 uint32_t catalog_n_slots(const struct catalog *catalog);
 struct catalog_target {
     struct target_id id;
-    struct endpoint to;               /* what is probed: the check's port, or the backend's */
     const struct health_check *check; /* shared between targets; its port is 0 */
     struct hash128 definition_hash;
-    uint32_t n_users; /* (scope, backend) pairs that use it */
+    struct endpoint to; /* what is probed: the check's port, or the backend's */
+    uint32_t n_users;   /* (scope, backend) pairs that use it */
 };
+static_assert(sizeof(struct catalog_target) <= CATALOG_TARGET_BYTES, "of each target");
 const struct catalog_target *catalog_target_at(const struct catalog *catalog, uint32_t slot);
 /* The whole definition as a value. */
 void catalog_target_definition(const struct catalog_target *target,

@@ -43,6 +43,8 @@ struct part_chunk chunk_take(struct bytes_writer *writer)
     if (chunk.data == NULL) {
         abort();
     }
+    /* It stays for as long as its object: without the room that the writer still had. */
+    chunk.data = catalog_realloc(chunk.data, 1, chunk.n_bytes);
     return chunk;
 }
 
@@ -178,9 +180,10 @@ static void write_row(struct bytes_writer *writer, const struct row_id *row)
 
 static void write_backend(struct bytes_writer *writer, const struct catalog_backend *backend)
 {
+    const struct backend spec = catalog_backend_value(backend);
     size_t begin = codec_begin(writer);
 
-    codec_write_backend(writer, &backend->spec);
+    codec_write_backend(writer, &spec);
     bytes_write_u64(writer, backend->id);
     write_row(writer, &backend->row);
     bytes_write_u32(writer, backend->target.slot);
@@ -400,11 +403,17 @@ static void read_row(struct codec_in *in, struct row_id *row)
     row->birth = bytes_read_u64(&in->bytes);
 }
 
-static void read_backend(struct codec_in *in, struct catalog_backend *backend)
+/* spec: holds the texts until the part keeps them. */
+static void read_backend(struct codec_in *in, struct catalog_backend *backend, struct backend *spec)
 {
     struct codec_in block = codec_open(in);
 
-    codec_read_backend(&block, &backend->spec);
+    codec_read_backend(&block, spec);
+    backend->spec = (struct catalog_backend_spec){.at = spec->at,
+                                                  .weight = spec->weight,
+                                                  .admin_state = spec->admin_state,
+                                                  .zone = spec->zone,
+                                                  .description = spec->description};
     backend->id = bytes_read_u64(&block.bytes);
     read_row(&block, &backend->row);
     backend->target.slot = bytes_read_u32(&block.bytes);
@@ -420,14 +429,15 @@ static void read_backend(struct codec_in *in, struct catalog_backend *backend)
 }
 
 /* Reads one piece's backends behind `*n_read` others; false = damaged. */
-static bool read_backends(struct group_part *part, struct codec_in *in, uint32_t *n_read)
+static bool read_backends(struct group_part *part, struct backend specs[], struct codec_in *in,
+                          uint32_t *n_read)
 {
     uint32_t n = codec_read_count(in, part->group.n_backends - *n_read);
 
     for (uint32_t i = 0; i < n; i++) {
         uint32_t at = (*n_read)++;
 
-        read_backend(in, &part->backends[at]);
+        read_backend(in, &part->backends[at], &specs[at]);
         if (at > 0 &&
             endpoint_compare(&part->backends[at - 1].spec.at, &part->backends[at].spec.at) >= 0) {
             return false;
@@ -452,13 +462,19 @@ struct part *chunk_read_group(struct group_piece pieces[], uint32_t n_pieces)
     part->backends = catalog_alloc(group->n_backends, sizeof *part->backends);
     group->backends = part->backends;
     part->head.name = group->spec.name;
+    struct backend *specs = catalog_alloc(group->n_backends, sizeof *specs);
     bool is_whole = strcmp(group->spec.name, pieces[0].name) == 0;
     for (uint32_t i = 0; i < n_pieces && is_whole; i++) {
         is_whole = pieces[i].piece == i && pieces[i].n_pieces == n_pieces &&
                    strcmp(pieces[i].name, pieces[0].name) == 0 &&
-                   read_backends(part, &pieces[i].body, &n_read);
+                   read_backends(part, specs, &pieces[i].body, &n_read);
     }
-    if (!is_whole || n_read != group->n_backends) {
+    is_whole = is_whole && n_read == group->n_backends;
+    if (is_whole) {
+        group_part_keep_texts(part);
+    }
+    free(specs);
+    if (!is_whole) {
         part_unref(&part->head);
         return NULL;
     }

@@ -140,7 +140,12 @@ static struct part *make_group(struct group_draft *draft)
     part->head.kind = PART_GROUP;
     part->group = draft->after;
     part->backends = draft->backends;
+    if (part->group.n_backends > 0) { /* a merge made room for all old and all new ones */
+        part->backends =
+            catalog_realloc(part->backends, part->group.n_backends, sizeof *part->backends);
+    }
     part->group.backends = part->backends;
+    group_part_keep_texts(part);
     part->check = draft->check;
     part->head.name = part->group.spec.name;
     draft->backends = NULL;

@@ -98,6 +98,50 @@ void check_part_unref(struct check_part *check)
     }
 }
 
+/* Most backends have no texts, and neighbours are in one zone. */
+static bool is_shared(const char *text, const char *before)
+{
+    return *text == '\0' || strcmp(text, before) == 0;
+}
+
+static const char *keep_text(char **at, const char *text, const char *before)
+{
+    if (*text == '\0') {
+        return "";
+    }
+    if (strcmp(text, before) == 0) {
+        return before;
+    }
+    size_t n_bytes = strlen(text) + 1;
+    char *kept = memcpy(*at, text, n_bytes);
+    *at += n_bytes;
+    return kept;
+}
+
+void group_part_keep_texts(struct group_part *part)
+{
+    const char *zone = "", *description = "";
+    size_t n_bytes = 0;
+
+    for (uint32_t i = 0; i < part->group.n_backends; i++) {
+        const struct catalog_backend_spec *spec = &part->backends[i].spec;
+
+        n_bytes += is_shared(spec->zone, zone) ? 0 : strlen(spec->zone) + 1;
+        n_bytes += is_shared(spec->description, description) ? 0 : strlen(spec->description) + 1;
+        zone = spec->zone;
+        description = spec->description;
+    }
+    char *at = part->texts = n_bytes == 0 ? NULL : catalog_alloc(n_bytes, 1);
+    zone = description = "";
+    for (uint32_t i = 0; i < part->group.n_backends; i++) {
+        struct catalog_backend_spec *spec = &part->backends[i].spec;
+
+        zone = spec->zone = keep_text(&at, spec->zone, zone);
+        description = spec->description = keep_text(&at, spec->description, description);
+    }
+    assert(at == NULL || at == part->texts + n_bytes);
+}
+
 struct part *part_ref(struct part *part)
 {
     count_up(&part->refs);
@@ -112,6 +156,7 @@ static void free_object(struct part *part)
 
         check_part_unref(group->check);
         free(group->backends);
+        free(group->texts);
         break;
     }
     case PART_NODES: {

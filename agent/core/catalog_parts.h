@@ -63,6 +63,7 @@ struct group_part {
     struct part head;
     struct catalog_group group;
     struct catalog_backend *backends; /* owned; what group.backends shows */
+    char *texts;                      /* owned; what they say; NULL: nothing */
     struct check_part *check;         /* NULL: checks are off */
 };
 struct listener_part {
@@ -86,6 +87,9 @@ struct keys_part {
     struct catalog_key *keys; /* owned; sorted by name */
     uint32_t n_keys;
 };
+
+/* Copy the texts of the backends, which may be anybody's, into the part. */
+void group_part_keep_texts(struct group_part *part);
 
 struct part *part_ref(struct part *part);
 void part_unref(struct part *part); /* NULL is allowed */

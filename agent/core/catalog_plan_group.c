@@ -165,7 +165,17 @@ static void remove_backend(struct plan *plan, struct group_draft *draft,
     backend->drain_timeout_ms = draft->after.spec.drain.timeout_ms;
 }
 
-static bool same_backend_spec(const struct backend *a, const struct backend *b)
+static struct catalog_backend_spec spec_of(const struct backend *backend)
+{
+    return (struct catalog_backend_spec){.at = backend->at,
+                                         .weight = backend->weight,
+                                         .admin_state = backend->admin_state,
+                                         .zone = backend->zone,
+                                         .description = backend->description};
+}
+
+static bool same_backend_spec(const struct catalog_backend_spec *a,
+                              const struct catalog_backend_spec *b)
 {
     return a->weight == b->weight && a->admin_state == b->admin_state &&
            strcmp(a->zone, b->zone) == 0 && strcmp(a->description, b->description) == 0;
@@ -176,7 +186,7 @@ static bool same_backend_spec(const struct backend *a, const struct backend *b)
 static void put_backend(struct plan *plan, struct group_draft *draft,
                         struct catalog_backend *backend, const struct backend *spec)
 {
-    struct backend wanted = *spec;
+    struct catalog_backend_spec wanted = spec_of(spec);
     uint8_t old_admin_state = backend->spec.admin_state;
 
     if (wanted.admin_state == ADMIN_NONE) {
@@ -202,7 +212,7 @@ static void add_backend(struct plan *plan, struct group_draft *draft,
     enum admin_state admin_state =
         spec->admin_state == ADMIN_NONE ? ADMIN_ENABLED : (enum admin_state)spec->admin_state;
 
-    *backend = (struct catalog_backend){.spec = *spec,
+    *backend = (struct catalog_backend){.spec = spec_of(spec),
                                         .row = {.row = CATALOG_NO_ROW},
                                         .target = {.slot = CATALOG_NO_SLOT},
                                         .life = LIFE_AVAILABLE};
@@ -393,7 +403,7 @@ static int check_running_drain(struct plan *plan, const struct backend_update *u
 static bool update_backend(struct plan *plan, struct group_draft *draft,
                            struct catalog_backend *backend, const struct backend_update *update)
 {
-    struct backend wanted = backend->spec;
+    struct catalog_backend_spec wanted = backend->spec;
 
     if (update->has_weight) {
         wanted.weight = update->weight;

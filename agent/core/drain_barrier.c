@@ -20,21 +20,42 @@ void drains_close(struct drains *drains)
     *drains = (struct drains){0};
 }
 
+static void clear_places(uint32_t places[], uint32_t first, uint32_t end)
+{
+    for (uint32_t row = first; row < end; row++) {
+        places[row] = DRAIN_NONE;
+    }
+}
+
 int drains_reserve(struct drains *drains, uint32_t n_rows)
 {
     if (n_rows <= drains->n_rows) {
         return 0;
     }
-    uint32_t *place = realloc(drains->place_of_row, n_rows * sizeof *place);
-    if (place == NULL) {
-        return ERR_NOMEM;
+    if (drains->place_of_row != NULL) {
+        uint32_t *place = realloc(drains->place_of_row, n_rows * sizeof *place);
+
+        if (place == NULL) {
+            return ERR_NOMEM;
+        }
+        clear_places(place, drains->n_rows, n_rows);
+        drains->place_of_row = place;
     }
-    for (uint32_t row = drains->n_rows; row < n_rows; row++) {
-        place[row] = DRAIN_NONE;
-    }
-    drains->place_of_row = place;
     drains->n_rows = n_rows;
     return 0;
+}
+
+/* Most clusters drain nothing most of the time: the map is made with the first. */
+static bool make_map(struct drains *drains)
+{
+    if (drains->place_of_row == NULL) {
+        drains->place_of_row = malloc(drains->n_rows * sizeof *drains->place_of_row);
+        if (drains->place_of_row == NULL) {
+            return false;
+        }
+        clear_places(drains->place_of_row, 0, drains->n_rows);
+    }
+    return true;
 }
 
 /* Places grow with the drains under way, up to the limit. */
@@ -64,7 +85,8 @@ static uint32_t find_place(struct drains *drains)
 
 struct drain *drains_find(const struct drains *drains, uint32_t row)
 {
-    if (row >= drains->n_rows || drains->place_of_row[row] == DRAIN_NONE) {
+    if (row >= drains->n_rows || drains->place_of_row == NULL ||
+        drains->place_of_row[row] == DRAIN_NONE) {
         return NULL;
     }
     return &drains->drains[drains->place_of_row[row]];
@@ -80,7 +102,7 @@ bool drains_follow(struct drains *drains, uint32_t row, uint64_t birth, uint64_t
         return true;
     }
     if (drain == NULL) {
-        uint32_t place = find_place(drains);
+        uint32_t place = make_map(drains) ? find_place(drains) : DRAIN_NONE;
 
         if (place == DRAIN_NONE) {
             return false;
@@ -181,7 +203,9 @@ void closed_count_note(struct closed_count *count, uint64_t counter, bool from_z
     } else if (counter < before) {
         before = counter;
     }
+    uint64_t n_more = counter - before;
     count->is_begun = true;
-    count->n_closed += counter - before;
+    count->n_closed =
+        n_more < UINT32_MAX - count->n_closed ? count->n_closed + (uint32_t)n_more : UINT32_MAX;
     count->last = counter;
 }

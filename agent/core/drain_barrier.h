@@ -30,9 +30,9 @@ struct drain {
 
 /* Flows that this node's drain closed, from counters that began before it. */
 struct closed_count {
-    bool is_begun;
     uint64_t last;     /* as the data planes said last */
-    uint64_t n_closed; /* since the beginning */
+    uint32_t n_closed; /* since the beginning, at most UINT32_MAX */
+    bool is_begun;
 };
 /* counter: of all data planes. It goes back when one of them ends: counting goes on from there.
  * from_zero: it is too late to learn what it was before the drain, so all of it counts. */
@@ -40,7 +40,7 @@ void closed_count_note(struct closed_count *count, uint64_t counter, bool from_z
 
 struct drains {
     struct drain *drains;   /* owned; rising rows are not kept, the map is */
-    uint32_t *place_of_row; /* DRAIN_NONE */
+    uint32_t *place_of_row; /* DRAIN_NONE; NULL before the first */
     uint32_t n_places;
     uint32_t n_used;
     uint32_t n_rows;

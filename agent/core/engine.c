@@ -96,9 +96,13 @@ void engine_actions_close(struct engine_actions *actions)
     engine_actions_init(actions);
 }
 
-/* The big arrays are not wiped: their counts say what is valid. */
+/* The big arrays are not wiped: their counts say what is valid. Probes change with the catalog
+ * alone, so their room lasts for a step. */
 static void empty_actions(struct engine_actions *actions)
 {
+    free(actions->probes);
+    actions->probes = NULL;
+    actions->probes_capacity = 0;
     actions->n_chunks = 0;
     actions->has_hello = false;
     actions->has_drain_report = false;

@@ -23,6 +23,13 @@
 #include "common/model/change.h"
 #include "common/model/guard.h"
 
+/* What catalog and engine take of memory for each target with one backend, in groups of 100, with
+ * 15 peers, once everything has happened to it; and of that each peer. Beside it the ring of the
+ * past is a fixed size (history.h, 24 MiB), and LIMIT_VOTE_DETAILS a peer (384 KiB). Bounds of
+ * tests/unit/core/test_memory.c; those of single structs stand beside them. */
+#define ENGINE_BYTES_A_TARGET 1024
+#define ENGINE_BYTES_A_TARGET_AND_PEER 16
+
 struct engine;
 
 struct engine_config {

@@ -47,22 +47,22 @@ static void free_target(struct engine *engine, uint32_t slot)
 void engine_make_target(struct engine *engine, struct target_id id,
                         const struct health_check *check)
 {
-    uint64_t cycle_ms = (uint64_t)check->timeout_ms + check->interval_ms;
+    uint32_t cycle_ms = check->timeout_ms + check->interval_ms;
 
     engine->targets[id.slot] = (struct engine_target){
         .birth = id.birth,
         .first_row = NO_ROW,
         .timeout_ms = check->timeout_ms,
         .interval_ms = check->interval_ms,
-        .policy = {.healthy_threshold = check->healthy_threshold,
-                   .unhealthy_threshold = check->unhealthy_threshold},
-        .check_type = check->type,
+        .policy = {.healthy_threshold = check->healthy_threshold & 15U,
+                   .unhealthy_threshold = check->unhealthy_threshold & 15U},
+        .check_type = check->type & 15U,
     };
     if (engine->history != NULL) {
         history_reset_slot(engine->history, id.slot, id.birth);
     }
     votes_set_slot(engine->votes, id.slot, id.birth, check->type,
-                   check->unhealthy_threshold * cycle_ms * NS_PER_MS);
+                   check->unhealthy_threshold * cycle_ms);
 }
 
 static void follow_target(void *user, const struct catalog_target *before,
@@ -130,16 +130,19 @@ static void drop_from_group(void *user, const struct catalog_group *before,
         struct engine_backend *backend = &engine->backends[after->backends[i].row.row];
 
         if (backend->birth == after->backends[i].row.birth) {
-            backend->seen_revision = follow->revision;
+            backend->is_found = true;
         }
     }
     for (uint32_t i = 0; before != NULL && i < before->n_backends; i++) {
         uint32_t row = before->backends[i].row.row;
 
         if (engine->backends[row].birth == before->backends[i].row.birth &&
-            engine->backends[row].seen_revision != follow->revision) {
+            !engine->backends[row].is_found) {
             engine_free_row(engine, row);
         }
+    }
+    for (uint32_t i = 0; after != NULL && i < after->n_backends; i++) {
+        engine->backends[after->backends[i].row.row].is_found = false;
     }
     if (before == NULL || (after != NULL && before->row.row == after->row.row &&
                            before->row.birth == after->row.birth)) {

@@ -87,7 +87,7 @@ static bool is_closing_at_once(const struct engine *engine, const struct engine_
 {
     const struct engine_row *row = &engine->rows[backend - engine->backends];
 
-    return (row->has_word && row->word.flow_policy == FLOW_CLOSE_NOW) ||
+    return (row->has_word && row->flow_policy == FLOW_CLOSE_NOW) ||
            deadline_passed(engine, backend);
 }
 
@@ -120,8 +120,8 @@ static void note_closed(struct engine *engine, uint32_t row, uint64_t counter)
 {
     struct engine_backend *backend = &engine->backends[row];
 
-    if (backend->closed_revision != backend->drain_revision) {
-        backend->closed_revision = backend->drain_revision;
+    if (backend->closed_low != (uint32_t)backend->drain_revision) {
+        backend->closed_low = (uint32_t)backend->drain_revision;
         backend->closed.n_closed = 0;
         backend->closed.is_begun &= is_closing_at_once(engine, backend);
     }

@@ -65,14 +65,14 @@ void engine_keep_votes(struct engine *engine, uint32_t slot, const struct tally 
         return;
     }
     const struct engine_target *target = &engine->targets[slot];
-    const struct history_votes *before = history_votes_now(engine->history, slot);
+    const struct history_votes before = history_votes_now(engine->history, slot);
     uint64_t others = ~tally->own_bit;
     uint64_t changed =
-        ((before->fails ^ tally->fails) | (before->passes ^ tally->passes) |
-         (before->lost_fails ^ tally->lost_fails) | (before->lost_passes ^ tally->lost_passes)) &
+        ((before.fails ^ tally->fails) | (before.passes ^ tally->passes) |
+         (before.lost_fails ^ tally->lost_fails) | (before.lost_passes ^ tally->lost_passes)) &
         others;
-    bool own_changed = before->own_opinion != tally->own_opinion ||
-                       before->own_is_suspect != tally->own_is_suspect;
+    bool own_changed =
+        before.own_opinion != tally->own_opinion || before.own_is_suspect != tally->own_is_suspect;
 
     for (; changed != 0; changed &= changed - 1) {
         keep_vote(engine, slot, (uint32_t)__builtin_ctzll(changed));

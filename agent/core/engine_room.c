@@ -1,5 +1,5 @@
 /* Room for a catalog, made before anything of it is taken up, so that a lack of memory refuses it
- * as a whole. Grows by doubling and never shrinks. */
+ * as a whole. Grows by a 32nd at least and never shrinks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,14 +18,32 @@ static int grow(void **array, size_t item_bytes, uint32_t n_before, uint32_t n_a
     return 0;
 }
 
+/* So that a catalog that grows by one backend at a time is not copied each time, and that little is
+ * spare. */
 static uint32_t round_up(uint32_t n)
 {
-    uint32_t rounded = 64;
+    uint32_t step = 64;
 
-    while (rounded < n) {
-        rounded *= 2;
+    while (step * 32 < n) {
+        step *= 2;
     }
-    return rounded;
+    return (n + step - 1) / step * step;
+}
+
+/* Of one scope at a time. */
+static int reserve_scratch(struct engine *engine, uint32_t n_before, uint32_t n_rows)
+{
+    uint32_t before = n_before < LIMIT_GROUP_ROWS ? n_before : LIMIT_GROUP_ROWS;
+    uint32_t n = n_rows < LIMIT_GROUP_ROWS ? n_rows : LIMIT_GROUP_ROWS;
+
+    if (n == before) {
+        return 0;
+    }
+    return grow((void **)&engine->candidates, sizeof *engine->candidates, before, n) != 0 ||
+                   grow((void **)&engine->members, sizeof *engine->members, before, n) != 0 ||
+                   grow((void **)&engine->classes, sizeof *engine->classes, before, n) != 0
+               ? ERR_NOMEM
+               : 0;
 }
 
 static int reserve_slots(struct engine *engine, uint32_t n_slots)
@@ -57,10 +75,8 @@ static int reserve_rows(struct engine *engine, uint32_t n_rows)
         id_set_reserve(&engine->freed_rows, n_rows) != 0 ||
         id_set_reserve(&engine->waiting_drains, n_rows) != 0 ||
         timers_reserve(&engine->row_timers, n_rows) != 0 ||
-        grow((void **)&engine->candidates, sizeof *engine->candidates, before, n_rows) != 0 ||
         drains_reserve(&engine->drains, n_rows) != 0 ||
-        grow((void **)&engine->members, sizeof *engine->members, before, n_rows) != 0 ||
-        grow((void **)&engine->classes, sizeof *engine->classes, before, n_rows) != 0 ||
+        reserve_scratch(engine, before, n_rows) != 0 ||
         grow((void **)&engine->backends, sizeof *engine->backends, before, n_rows) != 0 ||
         grow((void **)&engine->rows, sizeof *engine->rows, before, n_rows) != 0) {
         return ERR_NOMEM;
@@ -98,11 +114,13 @@ static int reserve_actions(const struct engine *engine, struct engine_actions *a
     uint32_t n_probes = 3 * engine->n_slots;
 
     if (actions->probes_capacity < n_probes) {
-        if (grow((void **)&actions->probes, sizeof *actions->probes, actions->probes_capacity,
-                 n_probes) != 0) {
+        /* Not wiped, and given back with the next step: only what is used becomes memory. */
+        free(actions->probes);
+        actions->probes = malloc(n_probes * sizeof *actions->probes);
+        actions->probes_capacity = actions->probes == NULL ? 0 : n_probes;
+        if (actions->probes == NULL) {
             return ERR_NOMEM;
         }
-        actions->probes_capacity = n_probes;
     }
     if (actions->rows_capacity < engine->n_rows) {
         if (grow((void **)&actions->rows, sizeof *actions->rows, actions->rows_capacity,
@@ -137,5 +155,9 @@ int engine_reserve(struct engine *engine, const struct catalog *catalog,
                                .n_rows = catalog_n_rows(catalog),
                                .n_scopes = (uint32_t)(n_before + catalog_n_groups(catalog))};
 
+    if (engine->history != NULL &&
+        history_reserve_nodes(engine->history, (uint32_t)catalog_n_nodes(catalog)) != 0) {
+        return ERR_NOMEM;
+    }
     return engine_reserve_room(engine, &room, actions);
 }

@@ -15,18 +15,23 @@ bool engine_table_is_open(const struct engine *engine)
 static void emit(struct engine *engine, const struct row_word *word, struct engine_actions *actions)
 {
     struct engine_row *row = &engine->rows[word->row];
-    const struct row_word *old = &row->word;
 
     if (!engine_table_is_open(engine) ||
-        (row->has_word && old->scope_row == word->scope_row && old->birth == word->birth &&
-         old->row_class == word->row_class && old->flow_policy == word->flow_policy &&
-         old->deadline_cause == word->deadline_cause &&
-         old->deadline_boot_ns == word->deadline_boot_ns)) {
+        (row->has_word && row->scope_row == word->scope_row &&
+         row->birth_low == (uint32_t)word->birth && row->row_class == word->row_class &&
+         row->flow_policy == word->flow_policy && row->deadline_cause == word->deadline_cause &&
+         row->deadline_boot_ns == word->deadline_boot_ns)) {
         return;
     }
     assert(actions->n_rows < actions->rows_capacity);
-    row->word = *word;
-    row->has_word = true;
+    *row = (struct engine_row){.deadline_boot_ns = word->deadline_boot_ns,
+                               .birth_low = (uint32_t)word->birth,
+                               .scope_row = word->scope_row,
+                               .scope = row->scope,
+                               .row_class = word->row_class,
+                               .flow_policy = word->flow_policy,
+                               .deadline_cause = word->deadline_cause,
+                               .has_word = true};
     actions->rows[actions->n_rows++] = *word;
 }
 
@@ -40,8 +45,7 @@ void engine_tell_freed(struct engine *engine, struct engine_actions *actions)
         if (engine->backends[index].birth != 0 || row->scope != NO_SCOPE || !row->has_word) {
             continue; /* taken again at once: its new owner has written it */
         }
-        struct row_word word = {
-            .scope_row = row->word.scope_row, .row = index, .birth = row->word.birth};
+        struct row_word word = {.scope_row = row->scope_row, .row = index, .birth = row->birth_low};
         emit(engine, &word, actions);
         row->has_word = false;
     }

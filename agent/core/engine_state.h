@@ -2,6 +2,8 @@
 #ifndef JURY_CORE_ENGINE_STATE_H
 #define JURY_CORE_ENGINE_STATE_H
 
+#include <assert.h>
+
 #include "agent/core/drain_barrier.h"
 #include "agent/core/engine.h"
 #include "agent/core/engine_view.h"
@@ -21,73 +23,82 @@
 #define NO_ROW CATALOG_NO_ROW
 #define NO_SCOPE UINT32_MAX
 
+/* There are 100,000 of the next three: wide members first, and no larger than these bounds
+ * (tests/unit/core/test_memory.c says what a target takes in all). */
+#define ENGINE_TARGET_BYTES 80
+#define ENGINE_BACKEND_BYTES 208
+#define ENGINE_ROW_BYTES 24
+
 /* One target, by slot. */
 struct engine_target {
-    uint64_t birth;     /* 0 = the slot is free */
-    uint32_t first_row; /* backends that use it, linked by next_user; NO_ROW */
-    uint32_t timeout_ms;
-    uint32_t interval_ms;
-    struct health_policy policy;
-    uint8_t check_type;
-    struct health health;
+    uint64_t birth; /* 0 = the slot is free */
     uint64_t opinion_since_ns;
     uint64_t fail_start_ns; /* start of the first probe of the fail streak */
-    /* Last conclusive result, for votes. */
-    uint64_t conclusive_ns; /* its end; 0 = none yet */
-    uint8_t reason;
-    uint16_t http_status;
-    uint32_t response_us;
-    struct probe_result last; /* of any class; end_ns 0 = none yet */
-    bool is_faulty;           /* it was a shortage of this node */
+    uint64_t conclusive_ns; /* end of the last conclusive result, for votes; 0 = none yet */
+    uint64_t last_ns;       /* end of the last of any class; 0 = none yet */
+    uint32_t first_row;     /* backends that use it, linked by next_user; NO_ROW */
+    uint32_t timeout_ms;
+    uint32_t interval_ms;
+    struct health health;
+    uint32_t response_us; /* with conclusive_ns */
+    uint32_t last_us;     /* how long the last took */
+    uint16_t http_status; /* with conclusive_ns */
+    uint16_t last_http_status;
+    uint8_t reason; /* with conclusive_ns */
+    uint8_t last_reason;
+    struct health_policy policy;
+    uint8_t check_type : 4; /* enum check_type */
+    uint8_t last_class : 3; /* enum probe_class */
+    bool is_faulty : 1;     /* the last was a shortage of this node */
 };
+static_assert(sizeof(struct engine_target) <= ENGINE_TARGET_BYTES, "of each target");
 
 /* One (scope, backend), by row. */
 struct engine_backend {
     uint64_t birth; /* 0 = the row is free, or a scope's */
     uint64_t backend_id;
-    struct endpoint at;
     struct target_id target; /* slot CATALOG_NO_SLOT: not probed */
-    bool is_linked;          /* it is among the users of its target */
-    uint32_t scope;          /* index in scopes */
+    struct endpoint at;
+    uint32_t scope; /* index in scopes */
     uint32_t next_in_scope;
     uint32_t next_user, previous_user; /* of the target */
-    uint8_t weight;
-    uint8_t admin_state;
-    uint8_t life;
-    uint64_t drain_revision;
+
     uint32_t drain_timeout_ms;
-    uint64_t seen_revision; /* catalog in which the row was last found */
-
-    uint8_t health_state;
-    uint8_t held_causes;
-    bool is_gray;
-    bool is_unreachable;  /* and it steers */
-    bool is_pending;      /* the votes say down, and it is not its turn yet */
-    bool is_returning;    /* the votes say up, and a guard lets it wait */
-    bool is_damped;       /* with it: that is flap damping, not the limit on returns */
-    bool is_admitted;     /* its turn has come */
-    bool was_judged;      /* taken from last-known-good */
-    uint8_t reason;       /* of the deciding votes at the last change */
-    uint16_t http_status; /* with it */
-    int64_t since_ns;     /* may lie before this machine's start */
-    uint64_t return_ns;   /* since when the votes say up, without a break; 0 = they do not */
-    uint64_t break_ns;    /* they turned then: it is a break if they say down one V later; 0 */
-    bool is_bad;          /* the votes say down of one that was healthy when it went bad */
-    uint64_t bad_ns;      /* when that was; 0 = it was not, or is well again */
-    uint64_t turned_ns;   /* when is_bad changed, or it returned */
-    struct flap_memory flaps;
-    uint64_t initial_ns;  /* when `initial` began */
-    uint64_t joined_ns;   /* when it began to be probed in its scope */
-    uint64_t kept_age_ms; /* of the last-known-good verdict, at `kept_ns` */
-    uint64_t kept_ns;
-
+    uint64_t drain_revision;
     uint64_t drain_deadline_ns; /* boot time; of deadline_revision; 0 = none */
     uint64_t deadline_revision;
     uint64_t verdict_deadline_ns; /* boot time; 0 = none */
+    struct closed_count closed;
 
-    struct closed_count closed; /* of the drain of closed_revision */
-    uint64_t closed_revision;
+    int64_t since_ns;    /* may lie before this machine's start */
+    uint64_t return_ns;  /* since when the votes say up, without a break; 0 = they do not */
+    uint64_t break_ns;   /* they turned then: it is a break if they say down one V later; 0 */
+    uint64_t bad_ns;     /* when is_bad began; 0 = it was not, or is well again */
+    uint64_t turned_ns;  /* when is_bad changed, or it returned */
+    uint64_t initial_ns; /* when `initial` began */
+    uint64_t joined_ns;  /* when it began to be probed in its scope */
+    struct flap_memory flaps;
+
+    uint32_t closed_low;  /* low bits of the revision of the drain that `closed` is of */
+    uint16_t http_status; /* with `reason` */
+    uint8_t reason;       /* of the deciding votes at the last change */
+    uint8_t health_state;
+    uint8_t held_causes;
+    uint8_t weight;
+    uint8_t admin_state;
+    uint8_t life;
+    bool is_linked : 1; /* it is among the users of its target */
+    bool is_gray : 1;
+    bool is_unreachable : 1; /* and it steers */
+    bool is_pending : 1;     /* the votes say down, and it is not its turn yet */
+    bool is_returning : 1;   /* the votes say up, and a guard lets it wait */
+    bool is_damped : 1;      /* with it: that is flap damping, not the limit on returns */
+    bool is_admitted : 1;    /* its turn has come */
+    bool was_judged : 1;     /* taken from last-known-good */
+    bool is_bad : 1;         /* the votes say down of one that was healthy when it went bad */
+    bool is_found : 1;       /* in the group's next version; only while the catalog is followed */
 };
+static_assert(sizeof(struct engine_backend) <= ENGINE_BACKEND_BYTES, "of each backend");
 
 /* A guard at work on a scope. */
 struct scope_guard {
@@ -133,10 +144,16 @@ struct engine_scope {
 
 /* What was given out for a row, whatever it belongs to. */
 struct engine_row {
+    uint64_t deadline_boot_ns; /* of the word, as what follows but `scope` */
+    uint32_t birth_low;        /* its low bits: a word has 16 of them */
+    uint32_t scope_row;
     uint32_t scope; /* the scope whose own row this is; NO_SCOPE */
+    uint8_t row_class;
+    uint8_t flow_policy;
+    uint8_t deadline_cause;
     bool has_word;
-    struct row_word word;
 };
+static_assert(sizeof(struct engine_row) <= ENGINE_ROW_BYTES, "of each row");
 
 /* What is known of a member beside its votes, by its index in observers. */
 struct engine_peer {
@@ -187,9 +204,9 @@ struct engine {
     struct engine_scope *scopes;
     uint32_t free_scope;                /* first free place, linked by first_row; NO_SCOPE */
     uint32_t n_slots, n_rows, n_scopes; /* room in the arrays */
-    struct guard_candidate *candidates; /* scratch, n_rows */
-    struct class_member *members;       /* scratch, n_rows */
-    uint8_t *classes;                   /* scratch, n_rows */
+    struct guard_candidate *candidates; /* scratch, n_rows or LIMIT_GROUP_ROWS */
+    struct class_member *members;       /* likewise */
+    uint8_t *classes;                   /* likewise */
     struct addr sources[2];             /* own probe sources, IPv4 and IPv6 */
 
     struct id_set dirty_slots;    /* verdicts to look at again */

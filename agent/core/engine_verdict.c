@@ -75,7 +75,6 @@ static void take_conclusive(struct engine *engine, uint32_t slot, const struct p
 {
     struct engine_target *target = &engine->targets[slot];
     enum opinion before = (enum opinion)target->health.opinion;
-    uint64_t took_us = (result->end_ns - result->start_ns) / 1000;
 
     if (result->probe_class == PROBE_FAIL && target->health.fail_streak == 0) {
         target->fail_start_ns = result->start_ns;
@@ -83,7 +82,7 @@ static void take_conclusive(struct engine *engine, uint32_t slot, const struct p
     target->conclusive_ns = result->end_ns;
     target->reason = result->reason;
     target->http_status = result->http_status;
-    target->response_us = took_us < UINT32_MAX ? (uint32_t)took_us : UINT32_MAX;
+    target->response_us = target->last_us;
     bool changed =
         health_record(&target->health, &target->policy, (enum probe_class)result->probe_class);
     engine_keep_result(engine, slot, (enum probe_class)result->probe_class);
@@ -93,6 +92,18 @@ static void take_conclusive(struct engine *engine, uint32_t slot, const struct p
     if (changed) {
         opinion_changed(engine, slot, before, actions);
     }
+}
+
+static void note_last(struct engine_target *target, const struct probe_result *result)
+{
+    uint64_t took_us = (result->end_ns - result->start_ns) / 1000;
+
+    target->last_ns = result->end_ns;
+    target->last_us = took_us < UINT32_MAX ? (uint32_t)took_us : UINT32_MAX;
+    target->last_class = result->probe_class & 7U;
+    target->last_reason = result->reason;
+    target->last_http_status = result->http_status;
+    target->is_faulty = self_doubt_is_shortage(result->reason);
 }
 
 void engine_take_result(struct engine *engine, const struct probe_result *result,
@@ -110,8 +121,7 @@ void engine_take_result(struct engine *engine, const struct probe_result *result
         return;
     }
     struct engine_target before = engine->targets[slot];
-    engine->targets[slot].last = *result;
-    engine->targets[slot].is_faulty = self_doubt_is_shortage(result->reason);
+    note_last(&engine->targets[slot], result);
     note_first_probe(engine, &engine->targets[slot], result->start_ns);
     switch ((enum probe_class)result->probe_class) {
     case PROBE_PASS:

@@ -192,20 +192,19 @@ static void view_own_results(const struct engine_target *target, const struct he
 {
     view->pass_streak = target->health.pass_streak;
     view->fail_streak = target->health.fail_streak;
-    if (target->last.end_ns == 0) {
+    if (target->last_ns == 0) {
         return;
     }
-    uint64_t took_us = (target->last.end_ns - target->last.start_ns) / 1000;
     view->last = (struct own_result){
         .has_result = true,
-        .probe_class = target->last.probe_class,
-        .reason = target->last.reason,
-        .http_status = target->last.http_status,
-        .response_us = took_us < UINT32_MAX ? (uint32_t)took_us : UINT32_MAX,
-        .age_ns = age_of(now_ns, target->last.end_ns),
+        .probe_class = target->last_class,
+        .reason = target->last_reason,
+        .http_status = target->last_http_status,
+        .response_us = target->last_us,
+        .age_ns = age_of(now_ns, target->last_ns),
     };
-    if (target->last.probe_class == PROBE_PASS) {
-        view->success_window_ms = check_success_window_ms(check, took_us / 1000);
+    if (target->last_class == PROBE_PASS) {
+        view->success_window_ms = check_success_window_ms(check, target->last_us / 1000);
     }
 }
 
@@ -245,10 +244,10 @@ static uint8_t list_nodes(const struct engine *engine, uint64_t bits, uint64_t i
 static void view_flows(const struct engine *engine, uint32_t row, uint64_t boot_ns,
                        struct backend_view *view)
 {
-    const struct row_word *word = &engine->rows[row].word;
+    const struct engine_row *word = &engine->rows[row];
     const struct drain *drain = drains_find(&engine->drains, row);
 
-    if (engine->rows[row].has_word) {
+    if (word->has_word) {
         view->row_class = word->row_class;
         view->flow_policy = word->flow_policy;
         view->deadline_cause = word->deadline_cause;

@@ -12,8 +12,8 @@
 
 /* Thresholds in consecutive results, both 1..10. */
 struct health_policy {
-    uint8_t healthy_threshold;   /* H, "rise" */
-    uint8_t unhealthy_threshold; /* U, "fall" */
+    uint8_t healthy_threshold : 4;   /* H, "rise" */
+    uint8_t unhealthy_threshold : 4; /* U, "fall" */
 };
 
 struct health {

@@ -14,20 +14,24 @@ static_assert(HISTORY_INDEXES <= 1U << 20, "an entry's index has 20 bits");
 static_assert((LIMIT_HISTORY_FORMER & (LIMIT_HISTORY_FORMER - 1)) == 0,
               "numbers modulo 2^32 find their place in the ring");
 
+/* Of each slot and each row. What was before its first entry is in bases or befores. */
 struct chain {
     uint64_t birth;
-    struct history_from from;  /* what it had before went out for its own bound */
-    struct history_row before; /* of a row: before `first` */
-    uint32_t first, last;      /* places: index in the ring + 1; 0 = none */
+    uint64_t from_ns;     /* what it had before went out for its own bound: at that time, */
+    uint32_t from_step;   /* in that step */
+    uint32_t first, last; /* places: index in the ring + 1; 0 = none */
     uint32_t n;
     uint32_t former; /* owner of the slot or row before: the number of its putting aside, from 1 on,
                         modulo 2^32; 0 = none */
 };
+static_assert(sizeof(struct chain) <= HISTORY_CHAIN_BYTES, "of each target and row");
+static_assert(sizeof(struct history_row) <= HISTORY_ROW_BYTES, "of each row");
 
 /* A slot or row as it was with its owner before. */
 struct former {
     struct chain chain;
     struct history_votes base; /* of a slot */
+    struct history_row before; /* of a row */
 };
 
 struct owners {
@@ -45,8 +49,10 @@ struct history {
     struct history_from from;
 
     struct owners slots, rows;
-    struct history_votes *bases; /* by slot, before the first kept entry */
-    struct history_votes *nows;  /* by slot, after the last */
+    struct votes_store bases;    /* by slot, before the first kept entry */
+    struct votes_store nows;     /* by slot, after the last */
+    struct history_row *befores; /* by row, before the first kept entry */
+    uint32_t n_nodes;            /* observers' indexes are below it */
 
     struct history_surroundings *surroundings; /* oldest first */
     size_t n_surroundings;
@@ -93,8 +99,9 @@ void history_free(struct history *history)
     free(history->slots.formers);
     free(history->rows.chains);
     free(history->rows.formers);
-    free(history->bases);
-    free(history->nows);
+    free(history->befores);
+    votes_store_close(&history->bases);
+    votes_store_close(&history->nows);
     free(history->surroundings);
     free(history->versions);
     free(history);
@@ -119,18 +126,29 @@ int history_reserve(struct history *history, uint32_t n_slots, uint32_t n_rows)
 
     if (n_slots > slots->n) {
         if (grow((void **)&slots->chains, sizeof *slots->chains, slots->n, n_slots) != 0 ||
-            grow((void **)&history->bases, sizeof *history->bases, slots->n, n_slots) != 0 ||
-            grow((void **)&history->nows, sizeof *history->nows, slots->n, n_slots) != 0) {
+            votes_store_reserve(&history->bases, n_slots, history->n_nodes) != 0 ||
+            votes_store_reserve(&history->nows, n_slots, history->n_nodes) != 0) {
             return ERR_NOMEM;
         }
         slots->n = n_slots;
     }
     if (n_rows > rows->n) {
-        if (grow((void **)&rows->chains, sizeof *rows->chains, rows->n, n_rows) != 0) {
+        if (grow((void **)&rows->chains, sizeof *rows->chains, rows->n, n_rows) != 0 ||
+            grow((void **)&history->befores, sizeof *history->befores, rows->n, n_rows) != 0) {
             return ERR_NOMEM;
         }
         rows->n = n_rows;
     }
+    return 0;
+}
+
+int history_reserve_nodes(struct history *history, uint32_t n_nodes)
+{
+    if (votes_store_reserve(&history->bases, 0, n_nodes) != 0 ||
+        votes_store_reserve(&history->nows, 0, n_nodes) != 0) {
+        return ERR_NOMEM;
+    }
+    history->n_nodes = n_nodes > history->n_nodes ? n_nodes : history->n_nodes;
     return 0;
 }
 
@@ -193,10 +211,21 @@ static struct chain *chain_of(const struct history *history, const struct histor
                                           : &owners->chains[entry->index];
 }
 
-static struct history_votes *base_of(const struct history *history, uint32_t index)
+static void fold_into_base(struct history *history, const struct history_entry *entry)
 {
-    return index >= HISTORY_FORMER ? &history->slots.formers[index - HISTORY_FORMER].base
-                                   : &history->bases[index];
+    if (entry->index >= HISTORY_FORMER) {
+        history_fold(&history->slots.formers[entry->index - HISTORY_FORMER].base, entry);
+        return;
+    }
+    struct history_votes votes = votes_store_get(&history->bases, entry->index);
+    history_fold(&votes, entry);
+    votes_store_put(&history->bases, entry->index, &votes);
+}
+
+static struct history_row *before_of(const struct history *history, uint32_t index)
+{
+    return index >= HISTORY_FORMER ? &history->rows.formers[index - HISTORY_FORMER].before
+                                   : &history->befores[index];
 }
 
 /* The first entry of a chain goes out of it, into the base. */
@@ -205,9 +234,9 @@ static void pop_first(struct history *history, struct chain *chain)
     struct history_entry *entry = &history->ring[chain->first - 1];
 
     if (history_is_of_slot(entry)) {
-        history_fold(base_of(history, entry->index), entry);
+        fold_into_base(history, entry);
     } else {
-        history_fold_row(&chain->before, entry);
+        history_fold_row(before_of(history, entry->index), entry);
     }
     chain->first = entry->next;
     chain->last = entry->next == 0 ? 0 : chain->last;
@@ -254,7 +283,8 @@ void history_add(struct history *history, const struct history_entry *entry)
     if (chain->n == LIMIT_HISTORY_ENTRIES_PER_TARGET) {
         const struct history_entry *first = &history->ring[chain->first - 1];
 
-        chain->from = (struct history_from){.at_ns = first->at_ns, .step = first->step};
+        chain->from_ns = first->at_ns;
+        chain->from_step = first->step;
         pop_first(history, chain);
     }
     uint32_t place = (uint32_t)(history->n_added++ % history->capacity) + 1;
@@ -268,7 +298,10 @@ void history_add(struct history *history, const struct history_entry *entry)
     chain->last = place;
     chain->n++;
     if (history_is_of_slot(entry)) {
-        history_fold(&history->nows[entry->index], entry);
+        struct history_votes now = votes_store_get(&history->nows, entry->index);
+
+        history_fold(&now, entry);
+        votes_store_put(&history->nows, entry->index, &now);
     }
 }
 
@@ -301,29 +334,30 @@ static uint32_t last_former(const struct owners *owners, uint32_t number)
 
 void history_reset_slot(struct history *history, uint32_t slot, uint64_t birth)
 {
+    static const struct history_votes none;
+
     if (history->slots.chains[slot].birth != 0) {
-        put_aside(history, &history->slots, slot)->base = history->bases[slot];
+        put_aside(history, &history->slots, slot)->base = votes_store_get(&history->bases, slot);
     }
     history->slots.chains[slot] =
         (struct chain){.birth = birth, .former = last_former(&history->slots, slot)};
-    history->bases[slot] = (struct history_votes){0};
-    history->nows[slot] = (struct history_votes){0};
+    votes_store_put(&history->bases, slot, &none);
+    votes_store_put(&history->nows, slot, &none);
 }
 
 void history_reset_row(struct history *history, struct row_id row, uint64_t now_ns)
 {
     if (history->rows.chains[row.row].birth != 0) {
-        put_aside(history, &history->rows, row.row);
+        put_aside(history, &history->rows, row.row)->before = history->befores[row.row];
     }
     history->rows.chains[row.row] =
-        (struct chain){.birth = row.birth,
-                       .before = {.joined_ns = now_ns, .initial_ns = now_ns},
-                       .former = last_former(&history->rows, row.row)};
+        (struct chain){.birth = row.birth, .former = last_former(&history->rows, row.row)};
+    history->befores[row.row] = (struct history_row){.joined_ns = now_ns, .initial_ns = now_ns};
 }
 
-const struct history_votes *history_votes_now(const struct history *history, uint32_t slot)
+struct history_votes history_votes_now(const struct history *history, uint32_t slot)
 {
-    return &history->nows[slot];
+    return votes_store_get(&history->nows, slot);
 }
 
 /* --- surroundings and versions --- */
@@ -387,10 +421,9 @@ struct history_from history_complete_from(const struct history *history)
 
 static struct history_chain read_chain(const struct chain *chain, uint32_t index)
 {
-    return (struct history_chain){.from = chain->from,
+    return (struct history_chain){.from = {.at_ns = chain->from_ns, .step = chain->from_step},
                                   .birth_matches = true,
                                   .index = index,
-                                  .before = chain->before,
                                   .first = chain->first};
 }
 
@@ -426,12 +459,18 @@ struct history_chain history_slot(const struct history *history, uint32_t slot, 
 
 struct history_chain history_row(const struct history *history, uint32_t row, uint64_t birth)
 {
-    return find_chain(&history->rows, row, birth);
+    struct history_chain chain = find_chain(&history->rows, row, birth);
+
+    if (chain.birth_matches) {
+        chain.before = *before_of(history, chain.index);
+    }
+    return chain;
 }
 
-const struct history_votes *history_slot_base(const struct history *history, uint32_t index)
+struct history_votes history_slot_base(const struct history *history, uint32_t index)
 {
-    return base_of(history, index);
+    return index >= HISTORY_FORMER ? history->slots.formers[index - HISTORY_FORMER].base
+                                   : votes_store_get(&history->bases, index);
 }
 
 const struct history_entry *history_at(const struct history *history, uint32_t place)

@@ -10,9 +10,9 @@
  * be read from its own beginning, which is told (history_complete_from). In a calm cluster of n
  * nodes a target writes n + 2 entries when it comes and none afterwards; when a peer falls silent
  * or is heard again, each target writes one. The ring takes memory as it fills, up to 24 MiB; bases
- * and chains are 144 bytes a slot and 64 a row (34 MiB at the planned size), what is put
- * aside 1 MiB, former n, V and holds 300 KiB, former groups what LIMIT_HISTORY_VERSION_BACKENDS
- * says.
+ * and chains are 58 bytes a slot in a cluster of 16 and 64 a row (12 MiB at the planned size), what
+ * is put aside 1 MiB, former n, V and holds 300 KiB, former groups what
+ * LIMIT_HISTORY_VERSION_BACKENDS says.
  *
  * Pure, no clock. Whoever steps the engine, on its thread. */
 #ifndef JURY_CORE_HISTORY_H
@@ -23,10 +23,14 @@
 #include <stdint.h>
 
 #include "agent/core/catalog.h"
+#include "agent/core/history_votes.h"
 #include "agent/core/observers.h"
 
 #define HISTORY_FORMER LIMIT_ROWS /* more than slots */
 #define HISTORY_INDEXES (HISTORY_FORMER + LIMIT_HISTORY_FORMER)
+/* A slot takes a chain and two values of history_votes.h, a row takes both of these. */
+#define HISTORY_CHAIN_BYTES 40
+#define HISTORY_ROW_BYTES 24
 
 enum history_kind {
     HISTORY_NONE = 0,      /* an entry that went out before its turn */
@@ -55,14 +59,6 @@ struct history_entry {
     uint32_t reason : 8;
 };
 
-/* The votes on one slot, as they were counted when it was last judged: bits by observers' index. */
-struct history_votes {
-    uint64_t fails, passes; /* of peers */
-    uint64_t lost_fails, lost_passes;
-    uint8_t own_opinion; /* enum opinion, whether it counts or not */
-    bool own_is_suspect;
-};
-
 /* What all targets have in common. */
 struct history_surroundings {
     uint64_t at_ns;
@@ -89,6 +85,8 @@ struct history *history_new(uint64_t now_ns, uint32_t n_entries);
 void history_free(struct history *history); /* NULL is allowed */
 /* Room for slots and rows; never shrinks. Errors: ERR_NOMEM, nothing changed. */
 int history_reserve(struct history *history, uint32_t n_slots, uint32_t n_rows);
+/* Observers' indexes will be below n_nodes, 1..64; before a slot is reserved, too. Likewise. */
+int history_reserve_nodes(struct history *history, uint32_t n_nodes);
 
 /* A slot or row has a new owner: what is kept of the one before is put aside, for the group that
  * had it. */
@@ -99,7 +97,7 @@ void history_reset_row(struct history *history, struct row_id row, uint64_t now_
  * whether its index is a slot or a row. */
 void history_add(struct history *history, const struct history_entry *entry);
 /* The votes on a slot as the entries so far tell them. */
-const struct history_votes *history_votes_now(const struct history *history, uint32_t slot);
+struct history_votes history_votes_now(const struct history *history, uint32_t slot);
 /* An entry is of a slot, not of a row. */
 bool history_is_of_slot(const struct history_entry *entry);
 /* Fold an entry of a slot into votes. */
@@ -125,9 +123,9 @@ bool history_is_after(const struct history_from *a, const struct history_from *b
 
 /* A row as the history told it. */
 struct history_row {
-    uint8_t state;       /* enum health_state; HEALTH_NONE = not told */
     uint64_t joined_ns;  /* when it was made, or came back from maintenance */
     uint64_t initial_ns; /* when its last `initial` began */
+    uint8_t state;       /* enum health_state; HEALTH_NONE = not told */
     bool was_kept;       /* it began with a verdict of last-known-good */
 };
 /* Fold an entry of a row. */
@@ -144,7 +142,7 @@ struct history_chain {
 struct history_chain history_slot(const struct history *history, uint32_t slot, uint64_t birth);
 struct history_chain history_row(const struct history *history, uint32_t row, uint64_t birth);
 /* The votes before the first kept entry; index: of history_slot. */
-const struct history_votes *history_slot_base(const struct history *history, uint32_t index);
+struct history_votes history_slot_base(const struct history *history, uint32_t index);
 /* By `first` or `next` of another, above 0. */
 const struct history_entry *history_at(const struct history *history, uint32_t place);
 /* All of them in the order of time: numbers from first up to, not including, next. */

@@ -295,7 +295,7 @@ static void fold_past(struct replay_plan *plan)
         if (!chain.birth_matches) {
             continue;
         }
-        slot->votes = *history_slot_base(plan->history, chain.index);
+        slot->votes = history_slot_base(plan->history, chain.index);
         for (uint32_t place = chain.first; place != 0;) {
             const struct history_entry *entry = history_at(plan->history, place);
 

@@ -13,7 +13,8 @@ void timers_init(struct timers *timers)
 
 void timers_close(struct timers *timers)
 {
-    free(timers->heap);
+    free(timers->at_ns);
+    free(timers->ids);
     free(timers->place);
     *timers = (struct timers){0};
 }
@@ -23,11 +24,16 @@ int timers_reserve(struct timers *timers, uint32_t n_ids)
     if (n_ids <= timers->n_ids) {
         return 0;
     }
-    struct timer_entry *heap = realloc(timers->heap, n_ids * sizeof *heap);
-    if (heap == NULL) {
+    uint64_t *at_ns = realloc(timers->at_ns, n_ids * sizeof *at_ns);
+    if (at_ns == NULL) {
         return ERR_NOMEM;
     }
-    timers->heap = heap;
+    timers->at_ns = at_ns;
+    uint32_t *ids = realloc(timers->ids, n_ids * sizeof *ids);
+    if (ids == NULL) {
+        return ERR_NOMEM;
+    }
+    timers->ids = ids;
     uint32_t *place = realloc(timers->place, n_ids * sizeof *place);
     if (place == NULL) {
         return ERR_NOMEM;
@@ -38,23 +44,34 @@ int timers_reserve(struct timers *timers, uint32_t n_ids)
     return 0;
 }
 
-static bool comes_before(const struct timer_entry *a, const struct timer_entry *b)
+struct timer_entry {
+    uint64_t at_ns;
+    uint32_t id;
+};
+
+static struct timer_entry entry_at(const struct timers *timers, uint32_t index)
 {
-    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->id < b->id;
+    return (struct timer_entry){.at_ns = timers->at_ns[index], .id = timers->ids[index]};
+}
+
+static bool comes_before(struct timer_entry a, struct timer_entry b)
+{
+    return a.at_ns != b.at_ns ? a.at_ns < b.at_ns : a.id < b.id;
 }
 
 static void put(struct timers *timers, uint32_t index, struct timer_entry entry)
 {
-    timers->heap[index] = entry;
+    timers->at_ns[index] = entry.at_ns;
+    timers->ids[index] = entry.id;
     timers->place[entry.id] = index + 1;
 }
 
 static void sift_up(struct timers *timers, uint32_t index)
 {
-    struct timer_entry entry = timers->heap[index];
+    struct timer_entry entry = entry_at(timers, index);
 
-    while (index > 0 && comes_before(&entry, &timers->heap[(index - 1) / 2])) {
-        put(timers, index, timers->heap[(index - 1) / 2]);
+    while (index > 0 && comes_before(entry, entry_at(timers, (index - 1) / 2))) {
+        put(timers, index, entry_at(timers, (index - 1) / 2));
         index = (index - 1) / 2;
     }
     put(timers, index, entry);
@@ -62,7 +79,7 @@ static void sift_up(struct timers *timers, uint32_t index)
 
 static void sift_down(struct timers *timers, uint32_t index)
 {
-    struct timer_entry entry = timers->heap[index];
+    struct timer_entry entry = entry_at(timers, index);
 
     for (;;) {
         uint32_t child = 2 * index + 1;
@@ -71,13 +88,13 @@ static void sift_down(struct timers *timers, uint32_t index)
             break;
         }
         if (child + 1 < timers->n_set &&
-            comes_before(&timers->heap[child + 1], &timers->heap[child])) {
+            comes_before(entry_at(timers, child + 1), entry_at(timers, child))) {
             child++;
         }
-        if (!comes_before(&timers->heap[child], &entry)) {
+        if (!comes_before(entry_at(timers, child), entry)) {
             break;
         }
-        put(timers, index, timers->heap[child]);
+        put(timers, index, entry_at(timers, child));
         index = child;
     }
     put(timers, index, entry);
@@ -97,7 +114,7 @@ void timers_set(struct timers *timers, uint32_t id, uint64_t at_ns)
         return;
     }
     uint32_t index = timers->place[id] - 1;
-    timers->heap[index].at_ns = at_ns;
+    timers->at_ns[index] = at_ns;
     sift_up(timers, index);
     sift_down(timers, timers->place[id] - 1);
 }
@@ -115,7 +132,7 @@ void timers_clear(struct timers *timers, uint32_t id)
     if (index == timers->n_set) {
         return;
     }
-    struct timer_entry last = timers->heap[timers->n_set];
+    struct timer_entry last = entry_at(timers, timers->n_set);
     put(timers, index, last);
     sift_up(timers, index);
     sift_down(timers, timers->place[last.id] - 1);
@@ -125,20 +142,20 @@ uint64_t timers_get(const struct timers *timers, uint32_t id)
 {
     assert(id < timers->n_ids);
 
-    return timers->place[id] == 0 ? TIMER_NEVER : timers->heap[timers->place[id] - 1].at_ns;
+    return timers->place[id] == 0 ? TIMER_NEVER : timers->at_ns[timers->place[id] - 1];
 }
 
 uint64_t timers_next(const struct timers *timers)
 {
-    return timers->n_set == 0 ? TIMER_NEVER : timers->heap[0].at_ns;
+    return timers->n_set == 0 ? TIMER_NEVER : timers->at_ns[0];
 }
 
 bool timers_pop(struct timers *timers, uint64_t now_ns, uint32_t *ret_id)
 {
-    if (timers->n_set == 0 || timers->heap[0].at_ns > now_ns) {
+    if (timers->n_set == 0 || timers->at_ns[0] > now_ns) {
         return false;
     }
-    *ret_id = timers->heap[0].id;
+    *ret_id = timers->ids[0];
     timers_clear(timers, *ret_id);
     return true;
 }

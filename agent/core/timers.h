@@ -11,13 +11,9 @@
 
 #define TIMER_NEVER UINT64_MAX
 
-struct timer_entry {
-    uint64_t at_ns;
-    uint32_t id;
-};
-
 struct timers {
-    struct timer_entry *heap;
+    uint64_t *at_ns; /* the heap: deadlines, */
+    uint32_t *ids;   /* and whose they are */
     uint32_t *place; /* id -> index in heap + 1; 0 = not set */
     uint32_t n_set;
     uint32_t n_ids;

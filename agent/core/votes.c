@@ -9,6 +9,8 @@
 #include "common/base/err.h"
 #include "common/base/plant.h"
 
+#define DETAILS_MIN 64
+
 struct votes *votes_new(void)
 {
     struct votes *votes = calloc(1, sizeof *votes);
@@ -27,10 +29,9 @@ struct votes *votes_new(void)
 
 static void forget_details(struct votes_peer *peer)
 {
-    for (uint32_t i = 0; i < VOTES_DETAIL_BLOCKS; i++) {
-        free(peer->details[i]);
-        peer->details[i] = NULL;
-    }
+    free(peer->details.ring);
+    free(peer->details.places);
+    peer->details = (struct vote_details){0};
 }
 
 void votes_free(struct votes *votes)
@@ -46,6 +47,21 @@ void votes_free(struct votes *votes)
     free(votes);
 }
 
+/* Nothing, when there is no array yet. */
+static int grow(void **array, size_t item_bytes, uint32_t n_before, uint32_t n_after)
+{
+    if (*array == NULL) {
+        return 0;
+    }
+    uint8_t *grown = realloc(*array, n_after * item_bytes);
+    if (grown == NULL) {
+        return ERR_NOMEM;
+    }
+    memset(grown + n_before * item_bytes, 0, (n_after - n_before) * item_bytes);
+    *array = grown;
+    return 0;
+}
+
 int votes_reserve(struct votes *votes, uint32_t n_slots)
 {
     if (n_slots <= votes->n_slots) {
@@ -53,24 +69,22 @@ int votes_reserve(struct votes *votes, uint32_t n_slots)
     }
     assert(n_slots <= LIMIT_TARGETS);
     for (uint32_t peer = 0; peer < VOTES_PEERS; peer++) {
-        cell **cells = &votes->peers[peer].cells;
-        cell *grown = *cells == NULL ? NULL : realloc(*cells, n_slots * sizeof **cells);
+        struct votes_peer *of = &votes->peers[peer];
 
-        if (*cells == NULL) {
-            continue;
-        }
-        if (grown == NULL) {
+        if (grow((void **)&of->cells, sizeof *of->cells, votes->n_slots, n_slots) != 0 ||
+            grow((void **)&of->details.places, sizeof *of->details.places, votes->n_slots,
+                 n_slots) != 0) {
             return ERR_NOMEM;
         }
-        memset(grown + votes->n_slots, 0, (n_slots - votes->n_slots) * sizeof **cells);
-        *cells = grown;
     }
-    struct votes_slot *slots = realloc(votes->slots, n_slots * sizeof *slots);
-    if (slots == NULL) {
+    if (votes->slots == NULL) {
+        votes->slots = calloc(n_slots, sizeof *votes->slots);
+    } else if (grow((void **)&votes->slots, sizeof *votes->slots, votes->n_slots, n_slots) != 0) {
         return ERR_NOMEM;
     }
-    memset(slots + votes->n_slots, 0, (n_slots - votes->n_slots) * sizeof *slots);
-    votes->slots = slots;
+    if (votes->slots == NULL) {
+        return ERR_NOMEM;
+    }
     votes->n_slots = n_slots;
     return 0;
 }
@@ -103,13 +117,13 @@ void votes_set_interval(struct votes *votes, uint64_t vote_interval_ns)
 }
 
 void votes_set_slot(struct votes *votes, uint32_t slot, uint64_t birth, uint8_t check_type,
-                    uint64_t memory_ns)
+                    uint32_t memory_ms)
 {
     assert(slot < votes->n_slots);
 
     bool is_same = votes->slots[slot].birth == birth || plant_is("slot-keeps-votes");
     votes->slots[slot] =
-        (struct votes_slot){.birth = birth, .check_type = check_type, .memory_ns = memory_ns};
+        (struct votes_slot){.birth = birth, .check_type = check_type, .memory_ms = memory_ms};
     if (is_same) {
         return;
     }
@@ -120,7 +134,7 @@ void votes_set_slot(struct votes *votes, uint32_t slot, uint64_t birth, uint8_t 
             votes->peers[p].cells[slot] = 0;
         }
         if (detail != NULL) {
-            *detail = (struct vote_detail){0};
+            *detail = (struct vote_detail){.slot = slot}; /* it keeps its place */
         }
     }
 }
@@ -326,14 +340,51 @@ enum votes_outcome votes_take_chunk(struct votes *votes, uint32_t peer_index,
     return VOTES_TAKEN;
 }
 
-static struct vote_detail *make_detail(struct votes_peer *peer, uint32_t slot)
+/* More places, as long as there may be more. */
+static void make_room(struct vote_details *details)
 {
-    struct vote_detail **block = &peer->details[slot / VOTES_DETAILS_PER_BLOCK];
+    uint32_t n_room = details->n_room == 0 ? DETAILS_MIN : 2 * details->n_room;
+    struct vote_detail *ring = NULL;
 
-    if (*block == NULL) {
-        *block = calloc(VOTES_DETAILS_PER_BLOCK, sizeof **block);
+    if (n_room <= LIMIT_VOTE_DETAILS) {
+        ring = realloc(details->ring, n_room * sizeof *ring);
     }
-    return *block == NULL ? NULL : &(*block)[slot % VOTES_DETAILS_PER_BLOCK];
+    if (ring != NULL) {
+        details->ring = ring;
+        details->n_room = n_room;
+    }
+}
+
+/* The place of a slot's detail, that of the oldest if need be; zeroed when it is a new one. */
+static struct vote_detail *make_detail(const struct votes *votes, struct votes_peer *peer,
+                                       uint32_t slot)
+{
+    struct vote_details *details = &peer->details;
+    struct vote_detail *detail = votes_find_detail(peer, slot);
+
+    if (detail != NULL) {
+        return detail;
+    }
+    if (details->places == NULL) {
+        details->places = calloc(votes->n_slots, sizeof *details->places);
+    }
+    if (details->n_used == details->n_room && details->next == 0) {
+        make_room(details);
+    }
+    if (details->places == NULL || details->n_room == 0) {
+        return NULL;
+    }
+    uint32_t place = details->n_used;
+    if (place < details->n_room) {
+        details->n_used++;
+    } else {
+        place = details->next;
+        details->next = (place + 1) % details->n_room;
+        details->places[details->ring[place].slot] = 0;
+    }
+    details->ring[place] = (struct vote_detail){.slot = slot};
+    details->places[slot] = (uint16_t)(place + 1);
+    return &details->ring[place];
 }
 
 static void keep_detail(struct vote_detail *detail, const struct vote_change *change,
@@ -343,6 +394,7 @@ static void keep_detail(struct vote_detail *detail, const struct vote_change *ch
 
     *detail = (struct vote_detail){
         .sequence = change->sequence,
+        .slot = change->target.slot,
         .heard_ns = now_ns,
         .since_ns = (int64_t)now_ns - (int64_t)(since_ms * UINT64_C(1000000)),
         .probe_age_ms = change->probe_age_ms < UINT32_MAX ? (uint32_t)change->probe_age_ms : 0,
@@ -373,7 +425,7 @@ enum votes_outcome votes_take_change(struct votes *votes, uint32_t peer_index,
         votes->slots[slot].birth != change->target.birth) {
         return VOTES_OTHER_TARGET;
     }
-    struct vote_detail *detail = make_cells(votes, peer) ? make_detail(peer, slot) : NULL;
+    struct vote_detail *detail = make_cells(votes, peer) ? make_detail(votes, peer, slot) : NULL;
     if (detail == NULL) {
         return refuse(peer, VOTES_NO_ROOM);
     }

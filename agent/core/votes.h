@@ -43,9 +43,9 @@ int votes_reserve(struct votes *votes, uint32_t n_slots);
 void votes_set_interval(struct votes *votes, uint64_t vote_interval_ns);
 
 /* What is in a slot: birth 0 = free. Another birth clears all that is kept of the slot.
- * memory_ns: U x (T + I). */
+ * memory_ms: U x (T + I). */
 void votes_set_slot(struct votes *votes, uint32_t slot, uint64_t birth, uint8_t check_type,
-                    uint64_t memory_ns);
+                    uint32_t memory_ms);
 /* The peer left the cluster or observes no more: all its votes are gone, at once. */
 void votes_drop_peer(struct votes *votes, uint32_t peer);
 /* The peer was heard to be in this epoch (hello). Returns true if it is a newer one. */

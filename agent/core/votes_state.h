@@ -3,12 +3,13 @@
 #ifndef JURY_CORE_VOTES_STATE_H
 #define JURY_CORE_VOTES_STATE_H
 
+#include <assert.h>
+
 #include "agent/core/votes.h"
 #include "common/base/plant.h"
+#include "common/base/units.h"
 
 #define VOTES_PEERS LIMIT_NODES
-#define VOTES_DETAILS_PER_BLOCK 256
-#define VOTES_DETAIL_BLOCKS (LIMIT_TARGETS / VOTES_DETAILS_PER_BLOCK)
 #define VOTE_INTERVALS 3 /* a vote counts for 3 V */
 #define VOTES_NEVER UINT64_MAX
 
@@ -22,30 +23,49 @@ enum cell_phase {
     PHASE_AGED = 2       /* as FRESH, and that it stopped counting has been told */
 };
 
+/* What a change message said of a vote. */
 struct vote_detail {
-    uint64_t sequence; /* of the change message, in the peer's epoch; 0 = none */
+    uint64_t sequence; /* of the message, in the peer's epoch; 0 = of the target before */
     uint64_t heard_ns;
     int64_t since_ns;
+    uint32_t slot;
     uint32_t response_us;
     uint32_t streak;
+    uint32_t probe_age_ms; /* when it was said; 0 = not told */
     uint16_t http_status;
     uint8_t reason;
     uint8_t opinion;
-    uint32_t probe_age_ms; /* when it was said; 0 = not told */
 };
+
+/* The details of one peer: a ring, the oldest place is given away first. Freed and zeroed when all
+ * is to be forgotten. */
+struct vote_details {
+    struct vote_detail *ring; /* n_room, doubling up to LIMIT_VOTE_DETAILS */
+    uint16_t *places;         /* by slot: index in the ring + 1; 0 = none. NULL before the first */
+    uint32_t n_room;
+    uint32_t n_used;
+    uint32_t next; /* to be given away, when all are used */
+};
+static_assert(LIMIT_VOTE_DETAILS < UINT16_MAX, "places have 16 bits");
 
 struct votes_slot {
     uint64_t birth; /* 0 = free */
-    uint64_t memory_ns;
+    uint32_t memory_ms;
     uint8_t check_type;
 };
+
+/* Of each target, and of each target and peer. */
+#define VOTES_SLOT_BYTES 16
+#define VOTES_PEER_SLOT_BYTES 10
+static_assert(sizeof(struct votes_slot) <= VOTES_SLOT_BYTES, "of each target");
+static_assert(sizeof(cell) + sizeof(uint16_t) <= VOTES_PEER_SLOT_BYTES, "of each peer and target");
 
 struct votes_peer {
     uint64_t epoch;
     uint64_t chunk_sequence[LIMIT_VOTE_CHUNKS];
     uint64_t chunk_due_ns[LIMIT_VOTE_CHUNKS]; /* when a cell of the chunk changes by age */
     cell *cells;                              /* by slot; NULL before the first vote */
-    struct vote_detail *details[VOTES_DETAIL_BLOCKS];
+    struct vote_details details;
     struct votes_peer_look look;
     uint32_t differing_chunks; /* bits: the last chunk there was refused for its digest */
     uint64_t plant_base_ns;
@@ -93,7 +113,7 @@ static inline uint64_t votes_lapse_ns(const struct votes *votes, const struct vo
     if (cell_phase(c) != PHASE_WITHDRAWN) {
         from_ns += votes_expiry_ns(votes);
     }
-    return from_ns + slot->memory_ns + votes_expiry_ns(votes);
+    return from_ns + slot->memory_ms * NS_PER_MS + votes_expiry_ns(votes);
 }
 
 /* How a cell stands at a moment. */
@@ -126,12 +146,14 @@ static inline uint64_t votes_due_of(const struct votes *votes, const struct vote
     return votes_lapse_ns(votes, slot, c) + 1;
 }
 
-/* NULL: nothing was said of the slot. */
+/* NULL: nothing was said of the slot, or too much of others since. */
 static inline struct vote_detail *votes_find_detail(const struct votes_peer *peer, uint32_t slot)
 {
-    struct vote_detail *block = peer->details[slot / VOTES_DETAILS_PER_BLOCK];
+    const struct vote_details *details = &peer->details;
 
-    return block == NULL ? NULL : &block[slot % VOTES_DETAILS_PER_BLOCK];
+    return details->places == NULL || details->places[slot] == 0
+               ? NULL
+               : &details->ring[details->places[slot] - 1];
 }
 
 /* Set next_ns again, after a chunk_due_ns changed. */

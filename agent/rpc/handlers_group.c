@@ -48,7 +48,8 @@ static Jury__V1__ServerGroup *group_document_new(const struct view *view,
         if (group->backends[i].life == LIFE_REMOVING) {
             continue;
         }
-        Jury__V1__Backend *backend = wire_backend_new(view->arena, &group->backends[i].spec);
+        const struct backend spec = catalog_backend_value(&group->backends[i]);
+        Jury__V1__Backend *backend = wire_backend_new(view->arena, &spec);
         if (backend == NULL) {
             break;
         }

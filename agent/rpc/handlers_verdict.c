@@ -115,7 +115,8 @@ Jury__V1__BackendStatus *handle_backend_status(const struct view *view,
     }
     bool is_known = look(view, group->spec.name, &backend->spec.at, &backend_view);
     status->group = wire_text(view->arena, group->spec.name);
-    status->backend = wire_backend_new(view->arena, &backend->spec);
+    const struct backend spec = catalog_backend_value(backend);
+    status->backend = wire_backend_new(view->arena, &spec);
     status->life = (Jury__V1__BackendLife)backend->life;
     status->verdict = verdict_new(view, &backend_view);
     status->changed_revision = backend->changed_revision;

@@ -55,7 +55,10 @@
 #define LIMIT_VOTE_SLOTS_PER_CHUNK 4096
 #define LIMIT_VOTE_CHUNKS (LIMIT_TARGETS / LIMIT_VOTE_SLOTS_PER_CHUNK)
 #define LIMIT_BIRTHS_PER_CHUNK 64
-#define LIMIT_QUESTION_TARGETS 16              /* of one question of `why` */
+#define LIMIT_QUESTION_TARGETS 16 /* of one question of `why` */
+#define LIMIT_VOTE_DETAILS                                                                        \
+    8192 /* kept of what one peer said beside its votes: as it says in 32 vote intervals at most; \
+            `why` asks for others */
 #define LIMIT_DRAIN_ENTRIES 256                /* rows of one drain report; more are sent in turn */
 #define LIMIT_RAFT_MESSAGE_BYTES (1024 * 1024) /* ZMQ_MAXMSGSIZE of the Raft lane */
 #define LIMIT_SEND_QUEUE_MESSAGES 1000         /* ZMQ_SNDHWM and RCVHWM */

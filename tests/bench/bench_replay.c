@@ -97,7 +97,7 @@ static void change_check(struct catalog_state *state, uint32_t timeout_ms)
         abort();
     }
     for (uint32_t i = 0; i < from->n_backends; i++) {
-        group.backends[i] = from->backends[i].spec;
+        group.backends[i] = catalog_backend_value(&from->backends[i]);
     }
     group.check.timeout_ms = timeout_ms;
     build_put_group(&command, &group);

@@ -20,7 +20,7 @@ static void view_line(const struct engine *engine, const struct catalog_backend 
         .life = from->life,
         .health_state = backend->health_state,
         .marks = engine_marks(engine, backend),
-        .row_class = row->has_word ? row->word.row_class : ROW_NONE,
+        .row_class = row->has_word ? row->row_class : ROW_NONE,
         .is_unreachable = backend->is_unreachable,
         .n_fail = tally.n_fail,
         .n_pass = tally.n_pass,

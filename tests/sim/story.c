@@ -162,7 +162,7 @@ static bool clone_group(struct sim *sim, const char *name, struct server_group *
     ret_spec->n_backends = 0;
     for (uint32_t i = 0; i < group->n_backends; i++) {
         if (group->backends[i].life == LIFE_AVAILABLE) {
-            ret_spec->backends[ret_spec->n_backends++] = group->backends[i].spec;
+            ret_spec->backends[ret_spec->n_backends++] = catalog_backend_value(&group->backends[i]);
         }
     }
     return true;

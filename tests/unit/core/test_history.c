@@ -31,6 +31,7 @@ static struct history *make(uint32_t n_entries)
     struct history *history = history_new(0, n_entries);
 
     assert_non_null(history);
+    assert_int_equal(history_reserve_nodes(history, LIMIT_NODES), 0);
     assert_int_equal(history_reserve(history, 64, 64), 0);
     for (uint32_t slot = 0; slot < 64; slot++) {
         history_reset_slot(history, slot, 1);
@@ -45,11 +46,18 @@ static struct history_votes read_slot(const struct history *history, uint32_t sl
     struct history_chain chain = history_slot(history, slot, birth);
 
     assert_true(chain.birth_matches);
-    struct history_votes votes = *history_slot_base(history, chain.index);
+    struct history_votes votes = history_slot_base(history, chain.index);
     for (uint32_t place = chain.first; place != 0; place = history_at(history, place)->next) {
         history_fold(&votes, history_at(history, place));
     }
     return votes;
+}
+
+static void assert_same_votes(struct history_votes a, struct history_votes b)
+{
+    assert_true(a.fails == b.fails && a.passes == b.passes && a.lost_fails == b.lost_fails &&
+                a.lost_passes == b.lost_passes && a.own_opinion == b.own_opinion &&
+                a.own_is_suspect == b.own_is_suspect);
 }
 
 static void an_entry_is_24_bytes(void **unused)
@@ -74,8 +82,40 @@ static void the_oldest_goes_out_first_and_what_is_left_reads_the_same(void **unu
     for (uint32_t slot = 0; slot < 64; slot++) {
         struct history_votes votes = read_slot(history, slot, 1);
 
-        assert_memory_equal(&votes, history_votes_now(history, slot), sizeof votes);
+        assert_same_votes(votes, history_votes_now(history, slot));
     }
+    history_free(history);
+}
+
+static void a_cluster_that_grows_keeps_what_was_known(void **unused)
+{
+    static const uint32_t sizes[] = {8, 9, 17, 64};
+    struct history *history = history_new(0, 2);
+    struct history_votes wanted = {.passes = 1};
+    struct history_entry own = {.kind = HISTORY_OWN, .to = OPINION_FAIL, .hold = 1};
+
+    (void)unused;
+    assert_int_equal(votes_store_slot_bytes(8), 5);
+    assert_int_equal(votes_store_slot_bytes(16), 9);
+    assert_int_equal(votes_store_slot_bytes(64), 33);
+    assert_int_equal(history_reserve_nodes(history, 7), 0);
+    assert_int_equal(history_reserve(history, 1, 1), 0);
+    history_reset_slot(history, 0, 1);
+    struct history_entry first = vote(1, 0, 0, OPINION_PASS);
+    history_add(history, &first);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct history_entry entry = vote(2 + i, 0, sizes[i] - 1, OPINION_FAIL);
+
+        assert_int_equal(history_reserve_nodes(history, sizes[i]), 0);
+        history_add(history, &entry); /* and an older one goes into the base */
+        wanted.fails |= UINT64_C(1) << (sizes[i] - 1);
+        assert_same_votes(history_votes_now(history, 0), wanted);
+        assert_same_votes(read_slot(history, 0, 1), wanted);
+    }
+    history_add(history, &own);
+    wanted.own_opinion = OPINION_FAIL;
+    wanted.own_is_suspect = true;
+    assert_same_votes(read_slot(history, 0, 1), wanted);
     history_free(history);
 }
 
@@ -96,7 +136,7 @@ static void a_restless_target_does_not_push_the_others_out(void **unused)
     assert_int_equal(history_slot(history, 1, 1).from.at_ns, 0);
     assert_int_equal(history_slot(history, 0, 1).from.at_ns, 501);
     struct history_votes votes = read_slot(history, 0, 1);
-    assert_memory_equal(&votes, history_votes_now(history, 0), sizeof votes);
+    assert_same_votes(votes, history_votes_now(history, 0));
     history_free(history);
 }
 
@@ -212,6 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_entry_is_24_bytes),
         cmocka_unit_test(the_oldest_goes_out_first_and_what_is_left_reads_the_same),
+        cmocka_unit_test(a_cluster_that_grows_keeps_what_was_known),
         cmocka_unit_test(a_restless_target_does_not_push_the_others_out),
         cmocka_unit_test(the_ring_ends_at_its_limit),
         cmocka_unit_test(a_former_owner_of_a_slot_is_put_aside_and_read),

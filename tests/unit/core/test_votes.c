@@ -13,7 +13,8 @@
 
 #define MS UINT64_C(1000000)
 #define V (1000 * MS)
-#define MEMORY (20 * V)
+#define MEMORY_MS 20000
+#define MEMORY (MEMORY_MS * MS)
 #define START (100 * V)
 #define PEER 3
 
@@ -46,7 +47,7 @@ static int setup(void **state)
     id_set_init(&f->changed);
     assert_int_equal(id_set_reserve(&f->changed, 10), 0);
     for (uint32_t slot = 0; slot < 10; slot++) {
-        votes_set_slot(f->votes, slot, 5, CHECK_TYPE_TCP, MEMORY);
+        votes_set_slot(f->votes, slot, 5, CHECK_TYPE_TCP, MEMORY_MS);
     }
     f->here = (struct votes_here){.revision = 10, .digest = {.low = 1, .high = 2}};
     f->chunk = (struct vote_chunk){
@@ -283,8 +284,8 @@ static void slots_match_by_birth_and_floor(void **state)
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        votes_set_slot(f->votes, 0, 1000 + i, CHECK_TYPE_TCP, MEMORY); /* clears it */
-        votes_set_slot(f->votes, 0, rows[i].birth, CHECK_TYPE_TCP, MEMORY);
+        votes_set_slot(f->votes, 0, 1000 + i, CHECK_TYPE_TCP, MEMORY_MS); /* clears it */
+        votes_set_slot(f->votes, 0, rows[i].birth, CHECK_TYPE_TCP, MEMORY_MS);
         f->here.revision = rows[i].q;
         f->chunk.revision = rows[i].r;
         f->chunk.floor = rows[i].floor;
@@ -324,9 +325,9 @@ static void a_new_birth_clears_what_was_kept(void **state)
 
     set_opinion(&f->chunk, 0, OPINION_FAIL);
     assert_int_equal(take(f, START), VOTES_TAKEN);
-    votes_set_slot(f->votes, 0, 5, CHECK_TYPE_TCP, 2 * MEMORY);
+    votes_set_slot(f->votes, 0, 5, CHECK_TYPE_TCP, 2 * MEMORY_MS);
     assert_tally(count(f, 0, START), 1, 0, 0, 0); /* the same target */
-    votes_set_slot(f->votes, 0, 11, CHECK_TYPE_TCP, MEMORY);
+    votes_set_slot(f->votes, 0, 11, CHECK_TYPE_TCP, MEMORY_MS);
     assert_tally(count(f, 0, START), 0, 0, 0, 0);
 }
 
@@ -334,7 +335,7 @@ static void suspect_votes_and_those_of_removed_nodes_are_dropped_at_once(void **
 {
     struct fixture *f = *state;
 
-    votes_set_slot(f->votes, 1, 5, CHECK_TYPE_HTTP, MEMORY);
+    votes_set_slot(f->votes, 1, 5, CHECK_TYPE_HTTP, MEMORY_MS);
     set_opinion(&f->chunk, 0, OPINION_FAIL);
     set_opinion(&f->chunk, 1, OPINION_FAIL);
     assert_int_equal(take(f, START), VOTES_TAKEN);
@@ -354,7 +355,7 @@ static void each_chunk_of_a_vector_ages_on_its_own(void **state)
 
     assert_int_equal(votes_reserve(f->votes, 4100), 0);
     assert_int_equal(id_set_reserve(&f->changed, 4100), 0);
-    votes_set_slot(f->votes, 4099, 5, CHECK_TYPE_TCP, MEMORY);
+    votes_set_slot(f->votes, 4099, 5, CHECK_TYPE_TCP, MEMORY_MS);
     f->chunk.n_chunks = 2;
     set_opinion(&f->chunk, 0, OPINION_PASS);
     assert_int_equal(take(f, START), VOTES_TAKEN);
@@ -488,7 +489,7 @@ static void matching_is_never_wrong_over_random_histories(void **state)
         struct vote_chunk chunk = {.epoch = 1, .sequence = 1, .revision = r, .n_chunks = 1};
         fill_births(&chunk, births[r]);
         for (uint32_t s = 0; s < SLOTS; s++) {
-            votes_set_slot(votes, s, births[q][s], CHECK_TYPE_TCP, MEMORY);
+            votes_set_slot(votes, s, births[q][s], CHECK_TYPE_TCP, MEMORY_MS);
             set_opinion(&chunk, s, births[r][s] != 0 ? OPINION_PASS : OPINION_NONE);
         }
         enum votes_outcome outcome = votes_take_chunk(
@@ -513,6 +514,62 @@ static void matching_is_never_wrong_over_random_histories(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* One change of a slot, as the newest message of the peer. */
+static void tell(struct votes *votes, uint32_t slot, uint64_t sequence, struct id_set *changed)
+{
+    const struct vote_change change = {.epoch = 1,
+                                       .sequence = sequence,
+                                       .target = {.slot = slot, .birth = 5},
+                                       .opinion = OPINION_FAIL,
+                                       .reason = REASON_CONNECT_TIMEOUT,
+                                       .streak = (uint32_t)sequence};
+
+    assert_int_equal(votes_take_change(votes, PEER, &change, START, changed), VOTES_TAKEN);
+}
+
+static uint32_t streak_told(const struct votes *votes, uint32_t slot)
+{
+    struct vote_look look;
+
+    votes_look(votes, PEER, slot, START, &look);
+    assert_int_equal(look.hold, VOTE_COUNTS);
+    return look.has_detail ? look.streak : 0;
+}
+
+static void what_a_peer_said_longest_ago_is_forgotten_first_and_its_vote_is_not(void **state)
+{
+    struct fixture *f = *state;
+    const uint32_t n_slots = LIMIT_VOTE_DETAILS + 3;
+
+    assert_int_equal(votes_reserve(f->votes, n_slots), 0);
+    assert_int_equal(id_set_reserve(&f->changed, n_slots), 0);
+    for (uint32_t slot = 0; slot < n_slots; slot++) {
+        votes_set_slot(f->votes, slot, 5, CHECK_TYPE_TCP, MEMORY_MS);
+    }
+    for (uint32_t slot = 0; slot < LIMIT_VOTE_DETAILS; slot++) {
+        tell(f->votes, slot, slot + 1, &f->changed);
+    }
+    assert_int_equal(streak_told(f->votes, 0), 1);
+    tell(f->votes, 0, LIMIT_VOTE_DETAILS + 1, &f->changed); /* in the place that it has */
+    assert_int_equal(streak_told(f->votes, 1), 2);
+    votes_set_slot(f->votes, 1, 6, CHECK_TYPE_TCP, MEMORY_MS);
+    votes_set_slot(f->votes, 1, 5, CHECK_TYPE_TCP, MEMORY_MS);
+    tell(f->votes, 1, LIMIT_VOTE_DETAILS + 2, &f->changed); /* likewise, of another target */
+    assert_int_equal(streak_told(f->votes, 1), LIMIT_VOTE_DETAILS + 2);
+
+    for (uint32_t i = 0; i < 3; i++) {
+        tell(f->votes, LIMIT_VOTE_DETAILS + i, LIMIT_VOTE_DETAILS + 3 + i, &f->changed);
+    }
+
+    for (uint32_t slot = 0; slot < 3; slot++) {
+        assert_int_equal(streak_told(f->votes, slot), 0);
+    }
+    assert_int_equal(streak_told(f->votes, 3), 4);
+    assert_int_equal(streak_told(f->votes, n_slots - 1), LIMIT_VOTE_DETAILS + 5);
+    tell(f->votes, 0, LIMIT_VOTE_DETAILS + 6, &f->changed);
+    assert_int_equal(streak_told(f->votes, 3), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -530,6 +587,7 @@ int main(void)
         TEST(each_chunk_of_a_vector_ages_on_its_own),
         TEST(another_interval_lets_votes_count_and_expire_again),
         TEST(malformed_messages_are_refused),
+        TEST(what_a_peer_said_longest_ago_is_forgotten_first_and_its_vote_is_not),
         cmocka_unit_test(matching_is_never_wrong_over_random_histories),
     };
 
