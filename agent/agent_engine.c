@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "common/base/str.h"
 #include "common/base/units.h"
+#include "common/model/feature_level.h"
 
 /* --- actions --- */
 
@@ -113,6 +114,42 @@ static void carry_out_purges(struct agent *agent)
     free(data);
 }
 
+/* Once each member has announced more than the cluster's committed level. */
+static void carry_out_level(struct agent *agent)
+{
+    const struct catalog *catalog = engine_catalog(agent->engine);
+    uint8_t levels[LIMIT_NODES] = {0};
+    uint8_t *data;
+    size_t n_bytes;
+
+    if (!agent->actions.has_hello || catalog == NULL || agent->level_is_under_way ||
+        !agent_is_leader(agent)) {
+        return;
+    }
+    for (size_t i = 0; i < catalog_n_nodes(catalog); i++) {
+        uint64_t node_id = catalog_node_at(catalog, i)->spec.node_id;
+        struct mesh_peer_status peer = {0};
+
+        if (node_id == agent->node_id) {
+            levels[i] = feature_level();
+        } else if (mesh_peer_status(agent->mesh, node_id, &peer)) {
+            levels[i] = (uint8_t)(peer.feature_level < UINT8_MAX ? peer.feature_level : UINT8_MAX);
+        }
+    }
+    uint8_t level = catalog_level_due(catalog, levels);
+    if (level == 0) {
+        return;
+    }
+    struct change change = {.kind = CHANGE_RAISE_LEVEL, .u.feature_level = level};
+    const struct command command = {
+        .wall_ms = clock_wall_ms(), .actor = "leader", .changes = &change, .n_changes = 1};
+    if (command_encode(&command, &data, &n_bytes, NULL) != 0) {
+        return;
+    }
+    agent->level_is_under_way = agent_store_propose(agent, OWNER_LEVEL, 0, data, n_bytes) == 0;
+    free(data);
+}
+
 static void set_engine_timer(struct agent *agent, uint64_t wake_ns)
 {
     if (wake_ns == TIMER_NEVER) {
@@ -136,6 +173,7 @@ static void carry_out(struct agent *agent)
     carry_out_messages(agent);
     carry_out_probes(agent);
     carry_out_purges(agent);
+    carry_out_level(agent);
     agent_log_events(agent, actions->first_event, actions->n_events);
     agent->lkg.is_dirty = agent->lkg.is_dirty || actions->verdicts_changed || actions->layout_due;
     set_engine_timer(agent, actions->wake_ns);

@@ -51,7 +51,8 @@
 enum agent_request_owner {
     OWNER_NONE = 0,
     OWNER_RPC,
-    OWNER_PURGE
+    OWNER_PURGE,
+    OWNER_LEVEL
 };
 struct agent_request {
     uint8_t owner;       /* enum agent_request_owner */
@@ -195,6 +196,7 @@ struct agent {
     struct agent_request requests[AGENT_REQUESTS];
     uint64_t next_cookie;
     bool purge_is_under_way;
+    bool level_is_under_way;
 
     /* who may connect */
     struct zap_key zap_keys[AGENT_ZAP_KEYS]; /* as last given to the ZAP thread */

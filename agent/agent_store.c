@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/str.h"
+#include "common/model/feature_level.h"
 
 /* --- hooks, on the store's thread --- */
 
@@ -142,6 +143,7 @@ static int encode_init(const struct cluster_init *init, uint8_t **ret_data, size
         return ERR_NOMEM;
     }
     *copy = *init;
+    copy->feature_level = feature_level();
     struct change change = {.kind = CHANGE_INIT, .u.init = copy};
     const struct command command = {
         .wall_ms = clock_wall_ms(), .actor = "cluster init", .changes = &change, .n_changes = 1};
@@ -194,6 +196,9 @@ static void take_completion(struct agent *agent, const struct store_completion *
             return;
         case OWNER_PURGE:
             agent->purge_is_under_way = false; /* what is left is named again each V */
+            return;
+        case OWNER_LEVEL:
+            agent->level_is_under_way = false;
             return;
         case OWNER_NONE:
             return;

@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/str.h"
 #include "common/base/units.h"
+#include "common/model/feature_level.h"
 
 #define PROBE_LATE_NS (2 * NS_PER_SECOND)
 
@@ -104,7 +105,7 @@ void agent_view_node(void *user, struct rpc_node *ret_node)
     ret_node->uptime_ns = clock_monotonic_ns() - agent->start_ns;
     ret_node->is_last_known_good = agent->is_last_known_good;
     ret_node->libraries = libraries();
-    ret_node->feature_level = MESH_FEATURE_LEVEL;
+    ret_node->feature_level = feature_level();
     endpoint_format(&agent->config->mesh_listen[0], ret_node->mesh_address);
     endpoint_format(&agent->config->raft_listen[0], ret_node->raft_address);
     if (agent->probes != NULL) {
@@ -133,6 +134,7 @@ void agent_view_peer(void *user, uint64_t node_id, struct rpc_peer *ret_peer)
     ret_peer->raft_age_ns = RPC_NEVER_NS;
     if (mesh_peer_status(agent->mesh, node_id, &mesh)) {
         ret_peer->age_ns = age_of(mesh.last_heard_ns);
+        ret_peer->feature_level = mesh.feature_level;
         ret_peer->n_received = mesh.n_received;
         ret_peer->n_dropped = mesh.n_dropped;
         str_copy(ret_peer->endpoint, sizeof ret_peer->endpoint, mesh.address);

@@ -7,6 +7,7 @@
 #include "agent/core/catalog_chunks.h"
 #include "agent/core/catalog_parts.h"
 #include "common/base/str.h"
+#include "common/model/feature_level.h"
 
 struct catalog *catalog_new_empty(void)
 {
@@ -20,6 +21,7 @@ struct catalog *catalog_new_empty(void)
     nodes->head.kind = PART_NODES;
     keys->head.kind = PART_KEYS;
     cluster_settings_default(&settings->settings);
+    settings->feature_level = FEATURE_LEVEL_BASE;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         atomic_init(&parts[i]->refs, 1);
         parts[i]->name = "";
@@ -64,6 +66,21 @@ const char *catalog_actor(const struct catalog *catalog)
 const struct cluster_settings *catalog_settings(const struct catalog *catalog)
 {
     return &catalog->settings->settings;
+}
+
+uint8_t catalog_feature_level(const struct catalog *catalog)
+{
+    return catalog->settings->feature_level;
+}
+
+uint8_t catalog_level_due(const struct catalog *catalog, const uint8_t levels[])
+{
+    uint8_t lowest = UINT8_MAX;
+
+    for (size_t i = 0; i < catalog_n_nodes(catalog); i++) {
+        lowest = levels[i] < lowest ? levels[i] : lowest;
+    }
+    return lowest != UINT8_MAX && lowest > catalog_feature_level(catalog) ? lowest : 0;
 }
 
 uint64_t catalog_settings_changed_revision(const struct catalog *catalog)

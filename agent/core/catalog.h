@@ -116,6 +116,12 @@ int64_t catalog_wall_ms(const struct catalog *catalog);
 const char *catalog_actor(const struct catalog *catalog);
 const struct cluster_settings *catalog_settings(const struct catalog *catalog);
 uint64_t catalog_settings_changed_revision(const struct catalog *catalog);
+/* The committed level: no object needs more (feature_level.h). */
+uint8_t catalog_feature_level(const struct catalog *catalog);
+/* What the committed level may rise to now that the members announce these; 0 = it stays. levels:
+ * one for each node, in order; 0 = that node was not heard, and nothing is known of it. Of all
+ * members, spares too: they follow the log as the others do. */
+uint8_t catalog_level_due(const struct catalog *catalog, const uint8_t levels[]);
 
 /* All lists are sorted by name (nodes: by id); what they return is valid as long as the caller
  * holds the catalog. Groups include deleted ones that wait for their last purge. Access by

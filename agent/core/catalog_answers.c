@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/model/feature_level.h"
+
 /* An answer takes at most about 620 bytes, so a chunk of this many fits. */
 #define ANSWERS_PER_CHUNK 256
 
@@ -153,7 +155,7 @@ struct part_chunk answers_chunk(const struct answers *answers, uint32_t index)
     struct bytes_writer writer;
 
     assert(index < answers_n_chunks(answers));
-    chunk_begin(&writer, PART_ANSWERS);
+    chunk_begin(&writer, PART_ANSWERS, FEATURE_LEVEL_BASE);
     bytes_write_u32(&writer, index);
     bytes_write_u32(&writer, answers_n_chunks(answers));
     bytes_write_u64(&writer, answers->running.low);

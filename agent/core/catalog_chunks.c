@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/model/feature_level.h"
+
 #define CHUNK_MAGIC UINT32_C(0x5441434a) /* "JCAT" */
 #define SEAL_BYTES 16
 /* A backend takes at most about 240 bytes, so 500 stay below half of LIMIT_CHUNK_BYTES. */
@@ -24,12 +26,12 @@ static struct hash128 read_hash(struct bytes_reader *reader)
     return hash;
 }
 
-void chunk_begin(struct bytes_writer *writer, enum part_kind kind)
+void chunk_begin(struct bytes_writer *writer, enum part_kind kind, uint8_t level)
 {
     bytes_writer_init(writer, LIMIT_CHUNK_BYTES);
     bytes_write_u32(writer, CHUNK_MAGIC);
     bytes_write_u8(writer, CODEC_MAJOR);
-    bytes_write_u8(writer, CODEC_MINOR);
+    bytes_write_u8(writer, level);
     bytes_write_u8(writer, (uint8_t)kind);
     bytes_write_u8(writer, 0);
 }
@@ -82,17 +84,16 @@ int chunk_open(const struct catalog_chunk_view *view, struct chunk_in *ret_chunk
         return errmsg_set(err, ERR_CORRUPT, "catalog: a chunk of %zu bytes is none of ours",
                           view->n_bytes);
     }
-    if (major != CODEC_MAJOR || kind < PART_HEADER || kind > PART_ANSWERS) {
+    if (!codec_is_understood(major, minor) || kind < PART_HEADER || kind > PART_ANSWERS) {
         return errmsg_set(err, ERR_VERSION,
-                          "catalog: a chunk of version %u.%u and kind %u: this version reads %d.x, "
-                          "update this node",
-                          major, minor, kind, CODEC_MAJOR);
+                          "catalog: a chunk of version %u.%u and kind %u: this node reads up to "
+                          "%d.%u, update it",
+                          major, minor, kind, CODEC_MAJOR, feature_level());
     }
     if (zero != 0) {
         return errmsg_set(err, ERR_CORRUPT, "catalog: a chunk with a damaged head");
     }
-    *ret_chunk = (struct chunk_in){
-        .kind = kind, .body = {.bytes = reader, .is_newer = minor > CODEC_MINOR, .minor = minor}};
+    *ret_chunk = (struct chunk_in){.kind = kind, .body = {.bytes = reader, .minor = minor}};
     return 0;
 }
 
@@ -129,7 +130,7 @@ void catalog_encode_header(struct catalog *catalog)
 {
     struct bytes_writer writer;
 
-    chunk_begin(&writer, PART_HEADER);
+    chunk_begin(&writer, PART_HEADER, FEATURE_LEVEL_BASE);
     write_fields(&writer, catalog);
     write_hash(&writer, &catalog->chain);
     bytes_write_u32(&writer, 3 + catalog->groups.n_chunks + catalog->listeners.n_chunks);
@@ -201,9 +202,11 @@ static void encode_piece(struct group_part *part, uint32_t piece, uint32_t n_pie
     uint32_t first = piece * GROUP_PIECE_BACKENDS;
     uint32_t left = group->n_backends - first;
     uint32_t n = left < GROUP_PIECE_BACKENDS ? left : GROUP_PIECE_BACKENDS;
+    const char *field;
+    uint8_t level = feature_level_of_group(&group->spec, &field);
     struct bytes_writer writer;
 
-    chunk_begin(&writer, PART_GROUP);
+    chunk_begin(&writer, PART_GROUP, level);
     bytes_write_string(&writer, group->spec.name);
     bytes_write_u32(&writer, piece);
     bytes_write_u32(&writer, n_pieces);
@@ -255,6 +258,9 @@ static void write_part(struct bytes_writer *writer, const struct part *part)
 
         codec_write_settings(writer, &settings->settings);
         bytes_write_u64(writer, settings->changed_revision);
+        if (settings->feature_level > FEATURE_LEVEL_BASE) {
+            bytes_write_u8(writer, settings->feature_level);
+        }
         return;
     }
     case PART_NODES:
@@ -288,6 +294,12 @@ static void write_part(struct bytes_writer *writer, const struct part *part)
     abort(); /* not a part of one chunk */
 }
 
+static uint8_t level_of_part(const struct part *part)
+{
+    return part->kind == PART_SETTINGS ? ((const struct settings_part *)part)->feature_level
+                                       : FEATURE_LEVEL_BASE;
+}
+
 void part_encode(struct part *part)
 {
     struct bytes_writer writer;
@@ -299,7 +311,7 @@ void part_encode(struct part *part)
         return;
     }
     part->chunks = catalog_alloc(1, sizeof *part->chunks);
-    chunk_begin(&writer, (enum part_kind)part->kind);
+    chunk_begin(&writer, (enum part_kind)part->kind, level_of_part(part));
     write_part(&writer, part);
     add_chunk(part, &writer);
 }
@@ -332,6 +344,7 @@ struct part *chunk_read_settings(struct codec_in *in)
 
     codec_read_settings(in, &part->settings);
     part->changed_revision = bytes_read_u64(&in->bytes);
+    codec_read_level(in, &part->feature_level);
     return finish(&part->head, in);
 }
 

@@ -23,8 +23,8 @@ struct chunk_in {
     uint8_t kind; /* enum part_kind, known to this version */
     struct codec_in body;
 };
-/* The head every chunk begins with. */
-void chunk_begin(struct bytes_writer *writer, enum part_kind kind);
+/* The head every chunk begins with. level: that of what follows (feature_level.h). */
+void chunk_begin(struct bytes_writer *writer, enum part_kind kind, uint8_t level);
 /* The bytes of a finished chunk, or the end of the process for want of memory. */
 struct part_chunk chunk_take(struct bytes_writer *writer);
 /* Put the hash of all bytes so far at the end; and check and cut it off. */

@@ -3,6 +3,14 @@
 #include <assert.h>
 #include <string.h>
 
+#include "common/base/plant.h"
+#include "common/model/feature_level.h"
+
+bool codec_is_understood(uint8_t major, uint8_t minor)
+{
+    return major == CODEC_MAJOR && (minor <= feature_level() || plant_is("level-old-drops"));
+}
+
 size_t codec_begin(struct bytes_writer *writer)
 {
     size_t begin = writer->n_bytes;
@@ -24,7 +32,7 @@ void codec_end(struct bytes_writer *writer, size_t begin)
 
 struct codec_in codec_open(struct codec_in *in)
 {
-    struct codec_in block = {.is_newer = in->is_newer, .minor = in->minor};
+    struct codec_in block = {.minor = in->minor};
     size_t n_bytes = bytes_read_u32(&in->bytes);
     const uint8_t *data = bytes_read_view(&in->bytes, n_bytes);
 
@@ -42,7 +50,7 @@ void codec_shut(struct codec_in *in, const struct codec_in *block)
 
 bool codec_done(const struct codec_in *in)
 {
-    return !in->bytes.failed && (in->bytes.left == 0 || in->is_newer);
+    return !in->bytes.failed && (in->bytes.left == 0 || plant_is("level-old-drops"));
 }
 
 bool codec_read_bool(struct codec_in *in)
@@ -397,6 +405,15 @@ void codec_write_listener(struct bytes_writer *writer, const struct listener *li
     codec_end(writer, begin);
 }
 
+void codec_read_level(struct codec_in *in, uint8_t *ret_level)
+{
+    *ret_level = FEATURE_LEVEL_BASE;
+    if (in->minor > FEATURE_LEVEL_BASE && in->bytes.left > 0) {
+        *ret_level = bytes_read_u8(&in->bytes);
+        in->bytes.failed |= *ret_level <= FEATURE_LEVEL_BASE || *ret_level > in->minor;
+    }
+}
+
 void codec_read_listener(struct codec_in *in, struct listener *ret_listener)
 {
     struct codec_in block = codec_open(in);
@@ -440,8 +457,11 @@ void codec_read_settings(struct codec_in *in, struct cluster_settings *ret_setti
         read_addr(&block, &settings->allowed[i].addr);
         settings->allowed[i].prefix_bits = bytes_read_u8(&block.bytes);
     }
-    codec_read_bool(&block); /* of minor 0, which never set it */
+    bool was_on = codec_read_bool(&block); /* of minor 0, which never set it */
     read_hold(&block, &settings->hold, &settings->held_by);
+    if (block.minor >= 1 && was_on != (settings->hold == HOLD_ON)) {
+        block.bytes.failed = true; /* one value has one encoding */
+    }
     codec_shut(in, &block);
 }
 

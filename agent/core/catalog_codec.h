@@ -2,10 +2,12 @@
  * (catalog_chunks.c). Private to agent/core/catalog*.c.
  *
  * Little-endian, fixed width, strings and blocks with their length in front. An object is a block;
- * a later minor version appends fields to blocks, and a reader passes over what is left of a block
- * when the writer was newer and refuses it as damage otherwise. One value has one encoding, so
- * encode(decode(x)) = x and equal objects have equal bytes. Reading checks form only; validate.h
- * checks meaning.
+ * a later minor version, which is a feature level (feature_level.h), appends fields to blocks. From
+ * minor 3 on such a field is written only when it is not what it was before there was one, and the
+ * bytes carry the lowest minor that loses nothing: an object without new fields is the same bytes
+ * to every version, and so are the hashes over them. A reader that is older than the bytes refuses
+ * them; what is left of a block is damage. One value has one encoding, so encode(decode(x)) = x and
+ * equal objects have equal bytes. Reading checks form only; validate.h checks meaning.
  *
  * Writing: a writer that fails stays failed (bytes.h). Reading: likewise, ask codec_done at the
  * end. What was read before a failure may be incomplete and must be dropped. */
@@ -21,8 +23,11 @@
 #include "common/model/listener.h"
 
 #define CODEC_MAJOR 1
-/* 1: hold, guard; 2: damping, slow return, shadow, alarm, whose change a revision is */
-#define CODEC_MINOR 2
+/* Minors: 1: hold, guard; 2: damping, slow return, shadow, alarm, whose change a revision is; then
+ * as in feature_level.h. */
+
+/* May this program read bytes of that version? */
+bool codec_is_understood(uint8_t major, uint8_t minor);
 
 /* --- framing --- */
 
@@ -32,15 +37,14 @@ void codec_end(struct bytes_writer *writer, size_t begin);
 
 struct codec_in {
     struct bytes_reader bytes;
-    bool is_newer; /* written by a higher minor version */
     uint8_t minor; /* that it was written by: what came later is not in it */
 };
 
 /* The next block; an empty failed one when there is none. */
 struct codec_in codec_open(struct codec_in *in);
-/* Fails `in` when the block failed or has bytes left that only a newer writer may leave. */
+/* Fails `in` when the block failed or has bytes left. */
 void codec_shut(struct codec_in *in, const struct codec_in *block);
-/* Nothing failed; nothing is left unless the writer was newer. */
+/* Nothing failed and nothing is left. */
 bool codec_done(const struct codec_in *in);
 /* 0 or 1; anything else fails. */
 bool codec_read_bool(struct codec_in *in);
@@ -59,6 +63,9 @@ void codec_read_backend(struct codec_in *in, struct backend *ret_backend);
 /* A group without its backends. */
 void codec_write_group(struct bytes_writer *writer, const struct server_group *group);
 void codec_read_group(struct codec_in *in, struct server_group *ret_group);
+
+/* The last of a block: the committed level, written only above FEATURE_LEVEL_BASE. */
+void codec_read_level(struct codec_in *in, uint8_t *ret_level);
 
 void codec_write_listener(struct bytes_writer *writer, const struct listener *listener);
 void codec_read_listener(struct codec_in *in, struct listener *ret_listener);

@@ -7,6 +7,8 @@
 
 #include "agent/core/catalog_apply.h"
 #include "agent/core/catalog_codec.h"
+#include "common/base/plant.h"
+#include "common/model/feature_level.h"
 
 #define COMMAND_MAGIC UINT32_C(0x444d434a) /* "JCMD" */
 #define COMMAND_HEAD_BYTES 12
@@ -45,6 +47,9 @@ static void write_init(struct bytes_writer *writer, const struct cluster_init *i
     bytes_write_u32(writer, init->n_keys);
     for (uint32_t i = 0; i < init->n_keys; i++) {
         codec_write_key(writer, &init->keys[i]);
+    }
+    if (init->feature_level > FEATURE_LEVEL_BASE) {
+        bytes_write_u8(writer, init->feature_level);
     }
 }
 
@@ -98,6 +103,9 @@ static void write_object(struct bytes_writer *writer, const struct change *chang
         bytes_write_string(writer, change->u.hold->group);
         bytes_write_u8(writer, change->u.hold->is_on);
         break;
+    case CHANGE_RAISE_LEVEL:
+        bytes_write_u8(writer, change->u.feature_level);
+        break;
     }
 }
 
@@ -139,7 +147,7 @@ int command_encode(const struct command *command, uint8_t **ret_data, size_t *re
     bytes_writer_init(&writer, COMMAND_BYTES_MAX);
     bytes_write_u32(&writer, COMMAND_MAGIC);
     bytes_write_u8(&writer, CODEC_MAJOR);
-    bytes_write_u8(&writer, CODEC_MINOR);
+    bytes_write_u8(&writer, feature_level_of_command(command));
     bytes_write_u16(&writer, 0);
     size_t begin = codec_begin(&writer);
     write_body(&writer, command);
@@ -222,6 +230,7 @@ static void read_init(struct codec_in *in, struct cluster_init *init)
     for (uint32_t i = 0; i < init->n_keys; i++) {
         codec_read_key(in, &init->keys[i]);
     }
+    codec_read_level(in, &init->feature_level);
 }
 
 /* The smallest encoded backend: no count can ask for more memory than its bytes justify. */
@@ -306,6 +315,9 @@ static void read_object(struct command_reader *reader, struct codec_in *in, stru
     case CHANGE_SET_HOLD:
         READ_AS(hold, read_hold_update);
         return;
+    case CHANGE_RAISE_LEVEL:
+        codec_read_level(in, &change->u.feature_level);
+        return;
     case CHANGE_NONE:
         break;
     }
@@ -368,10 +380,10 @@ static int open_command(const uint8_t *data, size_t n_bytes, struct codec_in *re
     uint8_t minor = bytes_read_u8(&head);
     uint16_t zero = bytes_read_u16(&head);
     uint32_t body_bytes = bytes_read_u32(&head);
-    if (!head.failed && magic == COMMAND_MAGIC && major != CODEC_MAJOR) {
+    if (!head.failed && magic == COMMAND_MAGIC && !codec_is_understood(major, minor)) {
         return errmsg_set(err, ERR_VERSION,
-                          "a command of version %u.%u: this version reads %d.x, update this node",
-                          major, minor, CODEC_MAJOR);
+                          "a command of version %u.%u: this node reads up to %d.%u, update it",
+                          major, minor, CODEC_MAJOR, feature_level());
     }
     bool is_sane = !head.failed && magic == COMMAND_MAGIC && zero == 0 &&
                    n_bytes <= LIMIT_COMMAND_BYTES && n_bytes % 8 == 0 && body_bytes <= head.left &&
@@ -383,9 +395,16 @@ static int open_command(const uint8_t *data, size_t n_bytes, struct codec_in *re
     if (!is_sane) {
         return errmsg_set(err, ERR_CORRUPT, "a damaged command of %zu bytes", n_bytes);
     }
-    *ret_in = (struct codec_in){.is_newer = minor > CODEC_MINOR, .minor = minor};
+    *ret_in = (struct codec_in){.minor = minor};
     bytes_reader_init(&ret_in->bytes, body, body_bytes);
     return 0;
+}
+
+/* Two encodings of one command would be two entries of the log that say the same. */
+static bool has_lowest_level(const struct command *command, uint8_t minor)
+{
+    return minor <= FEATURE_LEVEL_BASE || minor == feature_level_of_command(command) ||
+           plant_is("level-old-drops");
 }
 
 int command_decode(const uint8_t *data, size_t n_bytes, struct command *ret_command,
@@ -399,7 +418,7 @@ int command_decode(const uint8_t *data, size_t n_bytes, struct command *ret_comm
         return rc;
     }
     read_body(&reader, &command);
-    if (codec_done(&reader.in)) {
+    if (codec_done(&reader.in) && has_lowest_level(&command, reader.in.minor)) {
         *ret_command = command;
         return 0;
     }

@@ -74,6 +74,7 @@ struct settings_part {
     struct part head;
     struct cluster_settings settings;
     uint64_t changed_revision;
+    uint8_t feature_level; /* committed: what writes may need */
 };
 struct nodes_part {
     struct part head;

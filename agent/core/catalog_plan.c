@@ -144,6 +144,8 @@ static int plan_change(struct plan *plan, const struct change *change)
     case CHANGE_SET_HOLD:
         return change->u.hold->group[0] != '\0' ? plan_hold_group(plan, change)
                                                 : plan_hold_cluster(plan, change);
+    case CHANGE_RAISE_LEVEL:
+        return plan_raise_level(plan, change);
     case CHANGE_NONE:
         break;
     }

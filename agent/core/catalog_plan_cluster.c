@@ -64,13 +64,14 @@ static struct keys_part *own_keys(struct plan *plan)
 
 /* --- settings --- */
 
-static void set_settings(struct plan *plan, const struct cluster_settings *settings)
+static void set_settings(struct plan *plan, const struct cluster_settings *settings, uint8_t level)
 {
     struct settings_part *part = catalog_alloc(1, sizeof *part);
 
     start_part(&part->head, PART_SETTINGS);
     part->settings = *settings;
     part->changed_revision = plan->revision;
+    part->feature_level = level;
     plan->settings = part;
 }
 
@@ -95,8 +96,25 @@ static void note_settings(struct plan *plan, const struct cluster_settings *want
 
     plan_note(plan, true, is_changed);
     if (is_changed) {
-        set_settings(plan, wanted);
+        set_settings(plan, wanted, plan->base->settings->feature_level);
     }
+}
+
+int plan_raise_level(struct plan *plan, const struct change *change)
+{
+    const struct settings_part *before = plan->base->settings;
+    uint8_t level = change->u.feature_level;
+    int rc = plan_name_once(plan, PART_SETTINGS, "cluster settings", NULL);
+
+    if (rc != 0) {
+        return rc;
+    }
+    bool is_higher = level > before->feature_level;
+    plan_note(plan, true, is_higher); /* it never falls: bytes of that level may be in the log */
+    if (is_higher) {
+        set_settings(plan, &before->settings, level);
+    }
+    return 0;
 }
 
 int plan_put_settings(struct plan *plan, const struct change *change)
@@ -417,7 +435,7 @@ int plan_init_cluster(struct plan *plan, const struct change *change)
     settings.held_by = (struct hold_origin){0};
     plan_set_hold(plan, init->settings.hold, &settings.hold, &settings.held_by);
     plan->init = init;
-    set_settings(plan, &settings);
+    set_settings(plan, &settings, init->feature_level);
     for (uint32_t i = 0; i < init->n_nodes; i++) {
         if (find_node(own_nodes(plan), init->nodes[i].node_id) != NULL) {
             return plan_refuse(plan, ERR_INVALID, "node \"%" PRIu64 "\" is there twice",

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "agent/core/catalog_state.h"
+#include "common/base/plant.h"
 #include "common/base/units.h"
+#include "common/model/feature_level.h"
 #include "common/model/names.h"
 #include "common/model/validate.h"
 
@@ -267,6 +269,23 @@ static bool same_group_spec(const struct server_group *a, const struct server_gr
     return plan_same_bytes(&writer_a, &writer_b);
 }
 
+/* What a member that is not upgraded yet could not read. */
+static int check_level(struct plan *plan, const struct server_group *spec)
+{
+    uint8_t level = plan->base->settings->feature_level;
+    const char *field;
+    uint8_t needed = feature_level_of_group(spec, &field);
+
+    if (needed <= level || plant_is("level-unchecked")) {
+        return 0;
+    }
+    return plan_refuse(plan, ERR_NOTREADY,
+                       "server group \"%s\": spec.%s needs feature level %u and the cluster is at "
+                       "%u: it rises once every member runs a version that has it, `nodectl "
+                       "status` names those that do not",
+                       spec->name, field, needed, level);
+}
+
 int plan_put_group(struct plan *plan, const struct change *change)
 {
     const struct server_group *spec = change->u.group;
@@ -275,6 +294,10 @@ int plan_put_group(struct plan *plan, const struct change *change)
 
     if (rc != 0) {
         return plan_refuse(plan, rc, "%s", message.text);
+    }
+    rc = check_level(plan, spec);
+    if (rc != 0) {
+        return rc;
     }
     struct group_draft *draft = open_group(plan, spec->name);
     rc = check_whole(plan, draft, change);

@@ -137,6 +137,7 @@ uint64_t listener_place_hash(const struct listener *listener);
 
 int plan_put_settings(struct plan *plan, const struct change *change);
 int plan_hold_cluster(struct plan *plan, const struct change *change);
+int plan_raise_level(struct plan *plan, const struct change *change);
 int plan_put_node(struct plan *plan, const struct change *change);
 int plan_delete_node(struct plan *plan, const struct change *change);
 int plan_put_key(struct plan *plan, const struct change *change);

@@ -4,9 +4,9 @@
 
 #include "agent/core/engine_state.h"
 #include "common/base/plant.h"
+#include "common/model/feature_level.h"
 
 #define MESSAGE_VERSION 1
-#define FEATURE_LEVEL 1
 
 /* A member's index, or OBSERVER_NO_INDEX and a counter. Own messages never come back. */
 static uint32_t find_peer(struct engine *engine, uint64_t node_id)
@@ -291,7 +291,7 @@ void engine_publish_vector(struct engine *engine, struct engine_actions *actions
         .revision = catalog_revision(engine->catalog),
         .version_min = MESSAGE_VERSION,
         .version_max = MESSAGE_VERSION,
-        .feature_level = FEATURE_LEVEL,
+        .feature_level = feature_level(),
         .is_observer = observers_self_counts(&engine->observers),
     };
     if (may_vote(engine)) {

@@ -30,7 +30,6 @@
 
 #define MESH_VERSION_MIN 1 /* of the message set; a hello carries min..max */
 #define MESH_VERSION_MAX 1
-#define MESH_FEATURE_LEVEL 1
 #define MESH_ROUTE_BYTES 255
 
 struct mesh;

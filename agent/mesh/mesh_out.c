@@ -47,7 +47,6 @@ void mesh_send_hello(struct mesh *mesh, const struct hello *hello)
     mesh->outgoing.u.hello = *hello;
     mesh->outgoing.u.hello.version_min = MESH_VERSION_MIN;
     mesh->outgoing.u.hello.version_max = MESH_VERSION_MAX;
-    mesh->outgoing.u.hello.feature_level = MESH_FEATURE_LEVEL;
     struct frame *frame = encode(mesh, PEER_HELLO);
     if (frame == NULL) {
         return;

@@ -206,6 +206,8 @@ static Jury__V1__MemberStatus *member_new(const struct view *view, const struct 
     message->is_leader = node->spec.node_id == leader_id;
     message->raft_age = part_age_new(view->arena, mesh.raft_age_ns);
     message->is_restored = mesh.is_restored;
+    message->feature_level =
+        peer != NULL && peer->is_self ? part_node_of(view).feature_level : mesh.feature_level;
     if (peer != NULL) {
         message->is_self = peer->is_self;
         message->is_heard = peer->is_self || peer->vector_age_ns <= fresh_ns;

@@ -81,6 +81,26 @@ static void add_member_problems(const struct view *view, Jury__V1__GetStatusResp
     }
 }
 
+/* Versions that differ are no fault, but they keep the newer one from being used. */
+static void add_level_problems(const struct view *view, uint32_t own_level,
+                               Jury__V1__GetStatusResponse *response)
+{
+    for (size_t i = 0; i < response->n_members; i++) {
+        const Jury__V1__MemberStatus *member = response->members[i];
+        uint32_t level = member->feature_level;
+
+        if (member->node == NULL || level == 0 || level == own_level) {
+            continue;
+        }
+        add_problem(view, response,
+                    wire_format(view->arena,
+                                "node %" PRIu64 " runs feature level %u and node %" PRIu64
+                                " runs %u: what needs level %u is refused until every node has it",
+                                member->node->node_id, level, response->node_id, own_level,
+                                level > own_level ? level : own_level));
+    }
+}
+
 static void add_plane_problems(const struct view *view, const Jury__V1__DataPlaneStatus *plane,
                                Jury__V1__GetStatusResponse *response)
 {
@@ -232,6 +252,7 @@ int handle_get_status(const struct view *view, const ProtobufCMessage *request,
         struct hash128 hash = catalog_state_hash(view->catalog);
 
         response->revision = catalog_revision(view->catalog);
+        response->feature_level = catalog_feature_level(view->catalog);
         response->state_hash =
             wire_format(view->arena, "%016" PRIx64 "%016" PRIx64, hash.high, hash.low);
     }
@@ -246,6 +267,7 @@ int handle_get_status(const struct view *view, const ProtobufCMessage *request,
     response->problems = wire_alloc_array(view->arena, PROBLEMS_MAX, sizeof *response->problems);
     add_store_problems(view, &store, response);
     add_member_problems(view, response);
+    add_level_problems(view, node.feature_level, response);
     add_other_problems(view, &node, response);
     add_doubt(view, response);
     add_guards(view, response);

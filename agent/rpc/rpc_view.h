@@ -53,7 +53,8 @@ struct rpc_peer {
     uint64_t raft_age_ns; /* since the store last heard it; RPC_NEVER_NS */
     uint64_t n_received;
     uint64_t n_dropped;
-    bool is_restored; /* its data directory is an older copy: it takes no part in Raft */
+    uint32_t feature_level; /* of its last hello; 0 = none */
+    bool is_restored;       /* its data directory is an older copy: it takes no part in Raft */
     char endpoint[ENDPOINT_TEXT_BYTES]; /* where it is connected to; may be empty */
 };
 

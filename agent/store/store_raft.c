@@ -29,8 +29,8 @@ static int fsm_apply(struct raft_fsm *fsm, const struct raft_buffer *buf, void *
 
     *result = NULL;
     if (ours->apply(ours->user, buf->base, buf->len, &answer, &n_bytes, &err) != 0) {
-        errmsg_prefix(
-            &err, "entry %llu of the log cannot be applied: ", raft_last_applied(&store->raft) + 1);
+        errmsg_prefix(&err, "entry %llu of the log cannot be applied",
+                      raft_last_applied(&store->raft) + 1);
         store_fail_stop(store, STORE_EXIT_OPERATOR, err.text);
     }
     store->is_state_dirty = true;

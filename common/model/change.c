@@ -7,6 +7,7 @@ static void change_close(struct change *change)
     switch ((enum change_kind)change->kind) {
     case CHANGE_NONE:
     case CHANGE_DELETE_NODE:
+    case CHANGE_RAISE_LEVEL:
         break;
     case CHANGE_PUT_SETTINGS:
         free(change->u.settings);

@@ -25,7 +25,8 @@ enum change_kind {
     CHANGE_SET_BACKEND = 10,   /* admin state, drain, weight of one backend */
     CHANGE_PURGE_BACKEND = 11, /* the leader's, when a removed backend is done */
     CHANGE_INIT = 12,          /* first entry: cluster id, settings, members, first keys */
-    CHANGE_SET_HOLD = 13       /* the hold switch of a group or of the cluster */
+    CHANGE_SET_HOLD = 13,      /* the hold switch of a group or of the cluster */
+    CHANGE_RAISE_LEVEL = 14 /* the leader's, when every member announces more (feature_level.h) */
 };
 
 /* Drain, ready, maintenance, weight: fields that are not set are left as they are. */
@@ -63,6 +64,7 @@ struct cluster_init {
     uint32_t n_nodes;
     struct access_key keys[INIT_KEYS_MAX];
     uint32_t n_keys;
+    uint8_t feature_level; /* of the cluster from the start: that of the node that makes it */
 };
 
 struct change {
@@ -79,8 +81,9 @@ struct change {
         struct backend_purge *purge;
         struct cluster_init *init;
         struct hold_update *hold;
-        char *name;       /* delete group, listener, key */
-        uint64_t node_id; /* delete node */
+        char *name;            /* delete group, listener, key */
+        uint64_t node_id;      /* delete node */
+        uint8_t feature_level; /* raise level */
     } u;
 };
 

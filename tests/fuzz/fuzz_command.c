@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/core/catalog_codec.h"
+#include "common/model/feature_level.h"
 #include "tests/lib/catalog_builder.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (command_decode(data, size, &command, NULL) != 0) {
         return 0;
     }
-    if (data[5] == CODEC_MINOR) { /* an older minor is written anew as this one */
+    if (data[5] >= FEATURE_LEVEL_BASE) { /* an older minor is written anew as the base */
         encode_again(&command, data, size);
     }
     struct catalog_state *state = build_state(3);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/str.h"
+#include "common/model/feature_level.h"
 #include "common/model/profile.h"
 
 static void *allocate(size_t size)
@@ -273,6 +274,7 @@ struct change *build_init(struct command *command, uint32_t n_voters)
 
     memcpy(init->cluster_id.bytes, "0123456789abcdef", sizeof init->cluster_id.bytes);
     cluster_settings_default(&init->settings);
+    init->feature_level = feature_level();
     for (init->n_nodes = 0; init->n_nodes < n_voters; init->n_nodes++) {
         init->nodes[init->n_nodes] = make_node(init->n_nodes + 1, ROLE_VOTER);
     }

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "common/model/feature_level.h"
 #include "common/wire/unpack.h"
 #include "tests/lib/catalog_builder.h"
 #include "tests/lib/rpc_world_private.h"
@@ -98,6 +99,7 @@ void rpc_world_start(struct rpc_world *world, uint64_t node_id)
     node->world = world;
     node->id = node_id;
     node->is_up = true;
+    node->feature_level = feature_level();
     node->n_applied = 0;
     node->state = catalog_state_new();
     node->engine = engine_new(&config, world->now_ns);

@@ -26,6 +26,7 @@ struct rpc_world_node {
     struct rpc_world *world;
     uint64_t id;
     bool is_up;
+    uint32_t feature_level;
     struct rpc_server *server;
     struct catalog_state *state;
     size_t n_applied; /* entries of the log */

@@ -209,6 +209,7 @@ static void hook_node(void *user, struct rpc_node *ret_node)
     ret_node->probe_engine = "connect";
     ret_node->capabilities = "tcp-full,http";
     ret_node->libraries = "raft 0.22.1,libzmq 4.3.4";
+    ret_node->feature_level = node->feature_level;
     if (catalog_n_nodes(engine_catalog(node->engine)) > 0) {
         ret_node->cluster_id = catalog_cluster_id(engine_catalog(node->engine));
     }
@@ -219,6 +220,7 @@ static void hook_peer(void *user, uint64_t node_id, struct rpc_peer *ret_peer)
     const struct rpc_world_node *node = user;
 
     if (node_id <= node->world->n_nodes && node->world->nodes[node_id].is_up) {
+        ret_peer->feature_level = node->world->nodes[node_id].feature_level;
         ret_peer->age_ns = 200 * RPC_WORLD_MS;
         ret_peer->raft_age_ns = 300 * RPC_WORLD_MS;
     }

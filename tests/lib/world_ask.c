@@ -11,6 +11,7 @@
 
 #include "agent/core/catalog.h"
 #include "agent/rpc/rpc_server.h"
+#include "common/model/feature_level.h"
 #include "nodectl/ctl.h"
 #include "tests/lib/rpc_hooks.h"
 #include "tests/lib/scratch.h"
@@ -209,6 +210,7 @@ static void hook_node(void *user, struct rpc_node *ret_node)
     ret_node->probe_engine = "simulated";
     ret_node->capabilities = "tcp_full,http";
     ret_node->libraries = "";
+    ret_node->feature_level = feature_level();
     snprintf(ret_node->mesh_address, sizeof ret_node->mesh_address, "10.255.0.%u:7400",
              (unsigned)node->id);
     snprintf(ret_node->raft_address, sizeof ret_node->raft_address, "10.255.0.%u:7401",
@@ -231,6 +233,7 @@ static void hook_peer(void *user, uint64_t node_id, struct rpc_peer *ret_peer)
     ret_peer->raft_age_ns = is_reached ? 0 : RPC_NEVER_NS;
     for (size_t i = 0; i < n; i++) {
         if (peers[i].node_id == node_id) {
+            ret_peer->feature_level = peers[i].hello_age_ns == AGE_NEVER ? 0 : feature_level();
             ret_peer->age_ns = peers[i].hello_age_ns < peers[i].vector_age_ns
                                    ? peers[i].hello_age_ns
                                    : peers[i].vector_age_ns;

@@ -1,0 +1,80 @@
+#include "common/model/feature_level.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/base/plant.h"
+
+/* A field with a level of its own. */
+struct leveled_field {
+    const char *name; /* as in documents, below `spec.` */
+    uint8_t level;
+    bool (*is_used)(const struct server_group *group);
+};
+
+/* In the order of levels; ends with an empty one. */
+static const struct leveled_field group_fields[] = {
+    {NULL, 0, NULL},
+};
+
+uint8_t feature_level(void)
+{
+    /* So that one build can play both sides of an upgrade. */
+    bool is_old = plant_is("level-old") || plant_is("level-old-drops");
+
+    return is_old ? FEATURE_LEVEL_BASE : FEATURE_LEVEL;
+}
+
+uint8_t feature_level_of_group(const struct server_group *group, const char **ret_field)
+{
+    uint8_t level = FEATURE_LEVEL_BASE;
+
+    *ret_field = NULL;
+    for (const struct leveled_field *field = group_fields; field->name != NULL; field++) {
+        if (field->level > level && field->is_used(group)) {
+            level = field->level;
+            *ret_field = field->name;
+        }
+    }
+    return level;
+}
+
+static uint8_t level_of_change(const struct change *change)
+{
+    const char *field;
+
+    switch ((enum change_kind)change->kind) {
+    case CHANGE_PUT_GROUP:
+        return feature_level_of_group(change->u.group, &field);
+    case CHANGE_INIT:
+        return change->u.init->feature_level;
+    case CHANGE_RAISE_LEVEL:
+        return change->u.feature_level;
+    case CHANGE_NONE:
+    case CHANGE_PUT_SETTINGS:
+    case CHANGE_DELETE_GROUP:
+    case CHANGE_PUT_LISTENER:
+    case CHANGE_DELETE_LISTENER:
+    case CHANGE_PUT_NODE:
+    case CHANGE_DELETE_NODE:
+    case CHANGE_PUT_KEY:
+    case CHANGE_DELETE_KEY:
+    case CHANGE_SET_BACKEND:
+    case CHANGE_PURGE_BACKEND:
+    case CHANGE_SET_HOLD:
+        break;
+    }
+    return FEATURE_LEVEL_BASE;
+}
+
+uint8_t feature_level_of_command(const struct command *command)
+{
+    uint8_t level = FEATURE_LEVEL_BASE;
+
+    for (uint32_t i = 0; i < command->n_changes; i++) {
+        uint8_t needed = level_of_change(&command->changes[i]);
+
+        level = needed > level ? needed : level;
+    }
+    return level;
+}
