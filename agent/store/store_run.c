@@ -167,6 +167,14 @@ static void on_lane_closed(void *user)
     uv_close((uv_handle_t *)&store->turn, on_handle_closed);
 }
 
+/* Raft may be gone before the transfer's callback, or the clock, asks once more. */
+static void close_lane(struct store *store)
+{
+    if (store->lane.is_open) {
+        raft_lane_close(&store->lane, on_lane_closed);
+    }
+}
+
 static void on_raft_closed(struct raft *raft)
 {
     struct store *store = raft->data;
@@ -175,7 +183,7 @@ static void on_raft_closed(struct raft *raft)
     store->is_raft_open = false;
     store->is_raft_closing = false;
     if (store->is_stopping) {
-        raft_lane_close(&store->lane, on_lane_closed);
+        close_lane(store);
     } else if (store->must_reopen) {
         uv_timer_start(&store->retry, on_retry, 0, 0);
     }
@@ -189,7 +197,7 @@ void store_close_raft(struct store *store, bool must_reopen)
     store->must_reopen = must_reopen;
     if (!store->is_raft_open) {
         if (store->is_stopping) {
-            raft_lane_close(&store->lane, on_lane_closed);
+            close_lane(store);
         }
         return;
     }
