@@ -4,6 +4,7 @@
 Its connections are authenticated, so nothing ends them. A node that starts anew must still reach the
 agent, for connections from the members' addresses have descriptors of their own. Needs root.
 """
+# seconds: 30
 # twin: accept-members-as-any not within 30 s: agent1 hears node 2 again
 import os
 import resource

@@ -10,6 +10,7 @@ loses two at most, each raises one alarm; under a hold nothing is ejected, and i
 Then half of the backends fail every other check: each keeps its state. Clients never try twice and
 no request fails. Needs root.
 """
+# seconds: 53
 # twin: shim-ignore-classes was not refused
 # twin: alarm-off the alarm
 # twin: health-total changed its verdict

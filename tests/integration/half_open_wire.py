@@ -2,6 +2,7 @@
 """What a half-open probe puts on the wire, flag by flag, and what it makes of the answers: S6, S42, S5,
 S41, spec.md 4. Two namespaces, IPv4 and IPv6; answers that no kernel gives are forged. Needs root.
 """
+# seconds: 25
 # twin: packet-any-ack WRONG .*ack-of-another.*CONNECT_TIMEOUT
 # twin: packet-acks WRONG .*open.*near S
 import os

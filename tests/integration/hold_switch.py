@@ -5,6 +5,7 @@ Three agents, each a host of its own. The replicated switch, set through a node 
 reaches every node that the leader reaches within a second; backends that die then stay in service.
 A node that is cut off is held by its own override, without a leader. Recoveries apply. Needs root.
 """
+# seconds: 21
 # twin: hold-ignored stays in service
 import os
 import sys

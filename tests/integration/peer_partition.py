@@ -6,6 +6,7 @@ both; then every node is alone. Meanwhile expired votes do not count, nothing go
 quorum, and each node says whom it misses and since when. Afterwards votes are exchanged again within
 10 s, with no restart and no help. Needs root.
 """
+# seconds: 57
 # twin: vote-no-expiry not within .*an expired vote does not count
 # twin: verdict-no-quorum went down
 import os

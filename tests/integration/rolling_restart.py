@@ -8,6 +8,7 @@ listens. Not one failure; in no published table of any node another set may be u
 are well; no verdict changes, in no agent's events; web-4 is used when it has passed, and not before.
 Needs root.
 """
+# seconds: 40
 # twin: kept-ignored FAILED: .*changed verdicts after its start
 # twin: check-forgets FAILED: .*(another set may be used|[1-9][0-9]* failures|changed verdicts|held until then)
 import contextlib

@@ -369,4 +369,4 @@ def test(options):
         print("a write afterwards: revision %d" % done.revision)
 
 
-run(test, seconds=30.0, before=15.0, blocked=0)
+run(test, seconds=20.0, before=10.0, blocked=0)

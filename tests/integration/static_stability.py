@@ -8,6 +8,7 @@ no agent at all. At each step: not one failure, the same two backends in every p
 verdict event; the staleness is shown; a write fails fast. Then all come back, and the next write is
 committed. --seconds is the length of the whole, in equal steps. Needs root.
 """
+# seconds: 36
 # twin: kept-ignored FAILED: .*(another set may be used|changed a verdict|[1-9][0-9]* failures)
 import contextlib
 import os

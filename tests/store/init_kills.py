@@ -3,8 +3,8 @@
 for n = 1, 2, ... until a run gets through; on the node that makes the cluster, and on one that is
 being admitted. After each kill the node is started again, init is asked again, and the cluster must
 stand and take writes; what was left must have been cleared away or gone on with."""
+import concurrent.futures
 import signal
-import sys
 
 from cluster import RUNNING, WAITING, check, run, wait_until
 
@@ -69,25 +69,28 @@ def joiner(make, call, n):
     return was_killed
 
 
-def sweep(make, what, story):
-    points = 0
-    for call in CALLS:
-        n = 1
-        while story(make, call, n):
-            n += 1
-        points += n - 1
-        print("%s: killed at each of %d calls of %s" % (what, n - 1, call))
-        sys.stdout.flush()
-    check(points >= 20, "only %d points: the sweep missed the init" % points)
-    return points
+def sweep(make, what, story, call):
+    """Returns how many calls there were to be killed at."""
+    n = 1
+    while story(make, call, n):
+        n += 1
+    return "%s: killed at each of %d calls of %s" % (what, n - 1, call), n - 1
 
 
 def main(make, options):
-    if options.part in (0, 1):
-        sweep(make, "first member", first_member)
-    if options.part in (0, 2):
-        sweep(make, "admitted member", joiner)
+    stories = [("first member", first_member), ("admitted member", joiner)]
+    points = dict.fromkeys((what for what, _ in stories), 0)
+    # A point is mostly waited for, and each has a cluster of its own.
+    with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
+        sweeps = [(what, pool.submit(sweep, make, what, story, call))
+                  for what, story in stories for call in CALLS]
+        for what, one in sweeps:
+            line, n = one.result()
+            print(line, flush=True)
+            points[what] += n
+    for what, n in points.items():
+        check(n >= 20, "%s: only %d points: the sweep missed the init" % (what, n))
 
 
 if __name__ == "__main__":
-    run(main, part=0)
+    run(main, at_once=4)
