@@ -6,6 +6,7 @@
 
 #include "agent/agent_internal.h"
 #include "common/base/clock.h"
+#include "common/base/plant.h"
 #include "common/base/str.h"
 #include "common/base/units.h"
 
@@ -254,6 +255,61 @@ static int hook_check(void *user, uint64_t cookie, struct command *command)
     return 0;
 }
 
+/* --- simulations, on the pool --- */
+
+struct simulation_job {
+    uv_work_t work;
+    struct agent *agent;
+    uint64_t cookie;
+    struct rpc_simulation *simulation; /* owned */
+};
+
+static void run_simulation(uv_work_t *work)
+{
+    struct simulation_job *job = work->data;
+
+    if (!plant_is("simulation-on-the-loop")) {
+        rpc_simulation_run(job->simulation);
+    }
+}
+
+static void on_simulated(uv_work_t *work, int status)
+{
+    struct simulation_job *job = work->data;
+    struct agent *agent = job->agent;
+
+    (void)status;
+    if (agent->is_stopping) {
+        rpc_simulation_free(job->simulation);
+    } else {
+        rpc_server_simulated(agent->rpc, clock_monotonic_ns(), job->cookie, job->simulation);
+        agent_rpc_poll(agent);
+    }
+    free(job);
+}
+
+static int hook_simulate(void *user, uint64_t cookie, struct rpc_simulation *simulation)
+{
+    struct agent *agent = user;
+    struct simulation_job *job = calloc(1, sizeof *job);
+
+    if (job == NULL) {
+        rpc_simulation_free(simulation);
+        return ERR_NOMEM;
+    }
+    *job = (struct simulation_job){.agent = agent, .cookie = cookie, .simulation = simulation};
+    job->work.data = job;
+    if (plant_is("simulation-on-the-loop")) {
+        rpc_simulation_run(simulation);
+    }
+    if (uv_queue_work(&agent->loop, &job->work, run_simulation, on_simulated) != 0) {
+        rpc_simulation_free(simulation);
+        free(job);
+        return ERR_BUSY;
+    }
+    return 0;
+}
+
 int agent_rpc_open(struct agent *agent, struct errmsg *err)
 {
     const struct rpc_hooks hooks = {.user = agent,
@@ -262,6 +318,7 @@ int agent_rpc_open(struct agent *agent, struct errmsg *err)
                                     .barrier = hook_barrier,
                                     .init = hook_init,
                                     .check = hook_check,
+                                    .simulate = hook_simulate,
                                     .store = agent_view_store,
                                     .forward = hook_forward,
                                     .ask_peers = hook_ask_peers,

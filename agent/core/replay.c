@@ -10,13 +10,13 @@
 
 static bool is_counted(const struct replay *replay)
 {
-    return replay->engine->now_ns >= replay->question->since_ns;
+    return replay->engine->now_ns >= replay->question.since_ns;
 }
 
 static void note_out(struct replay *replay, struct replay_row *row, uint64_t until_ns)
 {
-    uint64_t since_ns = row->out_since_ns > replay->question->since_ns ? row->out_since_ns
-                                                                       : replay->question->since_ns;
+    uint64_t since_ns = row->out_since_ns > replay->question.since_ns ? row->out_since_ns
+                                                                      : replay->question.since_ns;
 
     if (until_ns > since_ns && until_ns - since_ns > replay->answer->out_longest_ns) {
         replay->answer->out_longest_ns = until_ns - since_ns;
@@ -68,8 +68,8 @@ static void count_event(struct replay *replay, const struct event *event)
     } else if (event->kind == EVENT_GROUP_CHANGED) {
         answer->n_fail_opens += event->to == GROUP_FAIL_OPEN;
     }
-    if (replay->question->on_event != NULL) {
-        replay->question->on_event(replay->question->user, event);
+    if (replay->question.on_event != NULL) {
+        replay->question.on_event(replay->question.user, event);
     }
 }
 
@@ -103,7 +103,7 @@ static bool is_same(const struct history_from *a, uint64_t at_ns, uint32_t step)
 static void take_kept(struct replay *replay, const struct history_from *at)
 {
     for (size_t i = replay->next_entry; i < replay->plan.n_entries; i++) {
-        const struct history_entry *entry = replay->plan.entries[i].entry;
+        const struct history_entry *entry = &replay->plan.entries[i].entry;
 
         if (!is_same(at, entry->at_ns, entry->step)) {
             return;
@@ -138,9 +138,8 @@ static int run_step(struct replay *replay, const struct history_from *at)
     run_results(replay);
     engine_run_verdict_timers(engine);
     take_kept(replay, at);
-    while (replay->next_surroundings < history_n_surroundings(plan->history)) {
-        const struct history_surroundings *next =
-            history_surroundings_at(plan->history, replay->next_surroundings);
+    while (replay->next_surroundings < plan->n_surroundings) {
+        const struct history_surroundings *next = &plan->surroundings[replay->next_surroundings];
 
         if (!is_same(at, next->at_ns, next->step)) {
             break;
@@ -153,8 +152,8 @@ static int run_step(struct replay *replay, const struct history_from *at)
         err = replay_take_version(replay);
     }
     while (replay->next_entry < plan->n_entries &&
-           is_same(at, plan->entries[replay->next_entry].entry->at_ns,
-                   plan->entries[replay->next_entry].entry->step)) {
+           is_same(at, plan->entries[replay->next_entry].entry.at_ns,
+                   plan->entries[replay->next_entry].entry.step)) {
         replay_take_entry(replay, &plan->entries[replay->next_entry++]);
     }
     engine_settle(engine, replay->actions);
@@ -180,7 +179,7 @@ static struct history_from find_next(const struct replay *replay)
     struct history_from next = {.at_ns = UINT64_MAX};
 
     if (replay->next_entry < plan->n_entries) {
-        const struct history_entry *entry = plan->entries[replay->next_entry].entry;
+        const struct history_entry *entry = &plan->entries[replay->next_entry].entry;
 
         take_earlier(&next, entry->at_ns, entry->step);
     }
@@ -188,9 +187,9 @@ static struct history_from find_next(const struct replay *replay)
         take_earlier(&next, plan->versions[replay->next_version].from_ns,
                      plan->versions[replay->next_version].from_step);
     }
-    if (replay->next_surroundings < history_n_surroundings(plan->history)) {
+    if (replay->next_surroundings < plan->n_surroundings) {
         const struct history_surroundings *surroundings =
-            history_surroundings_at(plan->history, replay->next_surroundings);
+            &plan->surroundings[replay->next_surroundings];
 
         take_earlier(&next, surroundings->at_ns, surroundings->step);
     }
@@ -203,13 +202,13 @@ static bool timer_was_late(const struct replay *replay)
     if (replay->next_entry == replay->plan.n_entries) {
         return false;
     }
-    unsigned kind = replay->plan.entries[replay->next_entry].entry->kind;
+    unsigned kind = replay->plan.entries[replay->next_entry].entry.kind;
     return kind == HISTORY_TIMER || kind == HISTORY_GUARD;
 }
 
 static int run(struct replay *replay)
 {
-    uint64_t end_ns = replay->plan.engine->now_ns;
+    uint64_t end_ns = replay->plan.end_ns;
     int err = 0;
 
     replay->answer->to_ns = end_ns;
@@ -253,9 +252,9 @@ static void skip_past(struct replay *replay)
         if (next.at_ns == UINT64_MAX || is_played) {
             return;
         }
-        if (replay->next_surroundings < history_n_surroundings(plan->history)) {
+        if (replay->next_surroundings < plan->n_surroundings) {
             const struct history_surroundings *surroundings =
-                history_surroundings_at(plan->history, replay->next_surroundings);
+                &plan->surroundings[replay->next_surroundings];
 
             if (is_same(&next, surroundings->at_ns, surroundings->step)) {
                 replay_take_surroundings(replay);
@@ -269,7 +268,6 @@ static void skip_past(struct replay *replay)
 static void begin_row(struct replay *replay, uint32_t index)
 {
     const struct replay_row *row = &replay->plan.votes.rows[index];
-    const struct engine_backend *real = &replay->plan.engine->backends[row->id.row];
     struct engine_backend *backend = &replay->engine->backends[index];
 
     if (backend->birth == 0 || !backend->is_linked || row->begins == HEALTH_NONE) {
@@ -278,10 +276,7 @@ static void begin_row(struct replay *replay, uint32_t index)
     backend->health_state = row->begins;
     backend->joined_ns = row->joined_ns;
     backend->was_judged = row->was_kept;
-    if (real->birth == row->id.birth) {
-        backend->is_gray =
-            real->is_gray && real->health_state == row->begins && row->begins != HEALTH_INITIAL;
-    }
+    backend->is_gray = row->begins_gray;
     backend->initial_ns = row->initial_ns;
     timers_clear(&replay->engine->row_timers, index); /* set again when it is judged */
 }
@@ -290,14 +285,14 @@ static void begin_row(struct replay *replay, uint32_t index)
 static int begin_in_between(struct replay *replay)
 {
     struct replay_plan *plan = &replay->plan;
-    bool is_held = (plan->scope->hold_sources & HOLD_BY_NODE_GROUP) != 0;
-    bool is_probed = plan->scope->first_probe_ns != 0;
+    bool is_held = plan->is_held;
+    bool is_probed = plan->first_probe_ns != 0;
 
     replay->next_version -= replay->next_version > 0;
     replay->engine->now_ns = plan->begin.at_ns;
     int err = replay_take_version(replay);
     for (size_t i = plan->n_entries; i-- > 0;) {
-        const struct history_entry *entry = plan->entries[i].entry;
+        const struct history_entry *entry = &plan->entries[i].entry;
 
         is_held = entry->kind == HISTORY_NODE_HOLD ? entry->from != 0 : is_held;
         is_probed = is_probed && entry->kind != HISTORY_FIRST;
@@ -326,20 +321,20 @@ static int begin_in_between(struct replay *replay)
 
 static int make_engine(struct replay *replay)
 {
-    const struct engine *real = replay->plan.engine;
+    const struct replay_plan *plan = &replay->plan;
     struct engine_room room = {
-        .n_slots = replay->plan.votes.n_slots, .n_rows = replay->plan.votes.n_rows, .n_scopes = 1};
+        .n_slots = plan->votes.n_slots, .n_rows = plan->votes.n_rows, .n_scopes = 1};
 
     replay->actions = malloc(sizeof *replay->actions);
-    replay->engine = engine_new(&real->config, replay->plan.begin.at_ns);
+    replay->engine = engine_new(&plan->config, plan->begin.at_ns);
     if (replay->actions == NULL || replay->engine == NULL) {
         return ERR_NOMEM;
     }
     engine_actions_init(replay->actions);
     history_free(replay->engine->history);
     replay->engine->history = NULL;
-    replay->engine->kept_at_ns = real->kept_at_ns;
-    replay->engine->kept_age_ms = real->kept_age_ms;
+    replay->engine->kept_at_ns = plan->kept_at_ns;
+    replay->engine->kept_age_ms = plan->kept_age_ms;
     replay->engine->replay = &replay->plan.votes;
     replay->next_event = replay->engine->events.next_sequence;
     return engine_reserve_room(replay->engine, &room, replay->actions);
@@ -366,11 +361,14 @@ static int play(struct replay *replay)
     return err;
 }
 
-int replay_group(const struct engine *engine, const struct replay_question *question,
-                 struct replay_answer *ret_answer, struct errmsg *err)
+static int no_memory(const char *group, struct errmsg *err)
 {
-    struct replay_answer answer = {0};
-    struct replay replay = {.question = question, .answer = &answer};
+    return errmsg_set(err, ERR_NOMEM, "server group \"%s\": no memory for the replay", group);
+}
+
+int replay_open(const struct engine *engine, const struct replay_question *question,
+                struct replay **ret_replay, struct errmsg *err)
+{
     const struct catalog_group *group =
         engine->catalog == NULL ? NULL : catalog_group_find(engine->catalog, question->group);
 
@@ -381,25 +379,58 @@ int replay_group(const struct engine *engine, const struct replay_question *ques
     if (rc != 0) {
         return rc;
     }
-    replay.present = &group->spec;
-    replay.plan.counts_results =
+    struct replay *replay = calloc(1, sizeof *replay);
+    if (replay == NULL) {
+        return no_memory(question->group, err);
+    }
+    replay->question = *question;
+    replay->present = &group->spec;
+    replay->plan.counts_results =
         question->change != NULL && replay_counts_results(group, question->change);
-    answer.counts_results = replay.plan.counts_results;
-    rc = replay_plan_make(&replay.plan, engine, group);
+    if (replay_plan_make(&replay->plan, engine, group) != 0) {
+        replay_close(replay);
+        return no_memory(question->group, err);
+    }
+    *ret_replay = replay;
+    return 0;
+}
+
+int replay_play(struct replay *replay, struct replay_answer *ret_answer, struct errmsg *err)
+{
+    struct replay_answer answer = {.counts_results = replay->plan.counts_results};
+
+    replay->answer = &answer;
+    if (play(replay) != 0) {
+        return no_memory(replay->question.group, err);
+    }
+    *ret_answer = answer;
+    return 0;
+}
+
+void replay_close(struct replay *replay)
+{
+    if (replay == NULL) {
+        return;
+    }
+    replay_free_group(replay->group);
+    engine_free(replay->engine);
+    if (replay->actions != NULL) {
+        engine_actions_close(replay->actions);
+        free(replay->actions);
+    }
+    replay_plan_close(&replay->plan);
+    free(replay);
+}
+
+int replay_group(const struct engine *engine, const struct replay_question *question,
+                 struct replay_answer *ret_answer, struct errmsg *err)
+{
+    struct replay *replay = NULL;
+    int rc = replay_open(engine, question, &replay, err);
+
     if (rc == 0) {
-        rc = play(&replay);
+        rc = replay_play(replay, ret_answer, err);
     }
-    if (rc != 0) {
-        errmsg_set(err, rc, "server group \"%s\": no memory for the replay", question->group);
-    } else {
-        *ret_answer = answer;
-    }
-    replay_free_group(replay.group);
-    engine_free(replay.engine);
-    if (replay.actions != NULL) {
-        engine_actions_close(replay.actions);
-        free(replay.actions);
-    }
-    replay_plan_close(&replay.plan);
+    replay_close(replay);
     return rc;
 }

@@ -10,8 +10,9 @@
  * Where the history does not reach back to the group's beginning, verdicts begin as they were then
  * and guards as if they had not worked before.
  *
- * Reads the engine, changes nothing. On the thread that steps it; bounded by LIMIT_REPLAY_ENTRIES
- * and LIMIT_REPLAY_STEPS. */
+ * replay_open copies what it needs on the thread that steps the engine, which is a fraction of the
+ * work; it is played wherever there is time. Bounded by LIMIT_REPLAY_ENTRIES and
+ * LIMIT_REPLAY_STEPS. */
 #ifndef JURY_CORE_REPLAY_H
 #define JURY_CORE_REPLAY_H
 
@@ -20,8 +21,8 @@
 #include "common/base/err.h"
 
 struct replay_question {
-    const char *group;
-    const struct server_group *change; /* NULL: as it is */
+    const char *group;                 /* kept until replay_close */
+    const struct server_group *change; /* NULL: as it is; kept likewise */
     uint64_t since_ns;                 /* totals and events from then on; 0 = all */
     /* Each event of the group, in the order of time: verdicts, reachable or not, group states,
      * guards. May be NULL. The event is borrowed; its sequence means nothing. */
@@ -55,7 +56,15 @@ int replay_check(const struct catalog_group *from, const struct server_group *to
  * known and not the results: their votes are as they were. */
 bool replay_counts_results(const struct catalog_group *from, const struct server_group *to);
 
-/* Errors: ERR_NOTFOUND (no such group), those of replay_check, ERR_NOMEM. */
+struct replay;
+/* Given: replay_close. Errors: ERR_NOTFOUND (no such group), those of replay_check, ERR_NOMEM. */
+int replay_open(const struct engine *engine, const struct replay_question *question,
+                struct replay **ret_replay, struct errmsg *err);
+/* Once, on any thread; the question's on_event is called there. Errors: ERR_NOMEM. */
+int replay_play(struct replay *replay, struct replay_answer *ret_answer, struct errmsg *err);
+void replay_close(struct replay *replay); /* any thread; NULL is allowed */
+
+/* All three at once. */
 int replay_group(const struct engine *engine, const struct replay_question *question,
                  struct replay_answer *ret_answer, struct errmsg *err);
 

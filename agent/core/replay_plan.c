@@ -5,6 +5,14 @@
 #include "agent/core/replay_state.h"
 #include "common/base/err.h"
 
+/* Where a plan comes from. */
+struct source {
+    const struct engine *engine;
+    const struct history *history;
+    const struct engine_scope *scope;
+    const struct catalog_group *group;
+};
+
 static struct history_from from_of(const struct history_entry *entry)
 {
     return (struct history_from){.at_ns = entry->at_ns, .step = entry->step};
@@ -12,27 +20,48 @@ static struct history_from from_of(const struct history_entry *entry)
 
 /* --- versions --- */
 
-static int collect_versions(struct replay_plan *plan, const struct catalog_group *group)
+static void add_version(struct replay_plan *plan, const struct history_version *version)
 {
-    size_t n = history_n_versions(plan->history);
+    catalog_group_ref(version->group);
+    plan->versions[plan->n_versions++] = *version;
+}
+
+static int collect_versions(struct replay_plan *plan, const struct source *source)
+{
+    const struct catalog_group *group = source->group;
+    size_t n = history_n_versions(source->history);
 
     plan->versions = calloc(n + 1, sizeof *plan->versions);
     if (plan->versions == NULL) {
         return ERR_NOMEM;
     }
     for (size_t i = 0; i < n; i++) {
-        const struct history_version *version = history_version_at(plan->history, i);
+        const struct history_version *version = history_version_at(source->history, i);
 
         if (version->group->row.row == group->row.row &&
             version->group->row.birth == group->row.birth) {
-            plan->versions[plan->n_versions++] = *version;
+            add_version(plan, version);
         }
     }
-    plan->versions[plan->n_versions++] =
-        (struct history_version){.from_ns = plan->scope->version.at_ns,
-                                 .from_step = plan->scope->version.step,
-                                 .to_ns = UINT64_MAX,
-                                 .group = group};
+    add_version(plan, &(struct history_version){.from_ns = source->scope->version.at_ns,
+                                                .from_step = source->scope->version.step,
+                                                .to_ns = UINT64_MAX,
+                                                .group = group});
+    return 0;
+}
+
+static int collect_surroundings(struct replay_plan *plan, const struct source *source)
+{
+    size_t n = history_n_surroundings(source->history);
+
+    plan->surroundings = calloc(n + 1, sizeof *plan->surroundings);
+    if (plan->surroundings == NULL) {
+        return ERR_NOMEM;
+    }
+    for (size_t i = 0; i < n; i++) {
+        plan->surroundings[i] = *history_surroundings_at(source->history, i);
+    }
+    plan->n_surroundings = n;
     return 0;
 }
 
@@ -80,51 +109,114 @@ uint32_t replay_find_row(const struct replay_votes *votes, struct row_id id)
     return found == NULL ? CATALOG_NO_ROW : (uint32_t)(found - votes->rows);
 }
 
-static uint32_t drop_doubles(void *items, uint32_t n, size_t item_bytes,
-                             int (*compare)(const void *, const void *))
-{
-    char *at = items;
-    uint32_t n_left = 0;
+/* Slots or rows with their births, of all versions. */
+struct owner {
+    uint32_t number;
+    uint64_t birth;
+};
 
-    qsort(items, n, item_bytes, compare);
-    for (uint32_t i = 0; i < n; i++) {
-        if (n_left == 0 || compare(at + (n_left - 1) * item_bytes, at + i * item_bytes) != 0) {
-            memmove(at + n_left++ * item_bytes, at + i * item_bytes, item_bytes);
-        }
-    }
-    return n_left;
+struct owners {
+    struct owner *items;
+    uint32_t n;
+};
+
+static int compare_owners(const void *a, const void *b)
+{
+    const struct owner *x = a;
+    const struct owner *y = b;
+
+    return by_number_and_birth(x->number, x->birth, y->number, y->birth);
 }
 
-static int collect_owners(struct replay_plan *plan, const struct catalog_group *group)
+static void add_owner(struct owners *owners, uint32_t number, uint64_t birth)
 {
-    struct replay_votes *votes = &plan->votes;
+    owners->items[owners->n++] = (struct owner){.number = number, .birth = birth};
+}
+
+static void sort_owners(struct owners *owners)
+{
+    uint32_t n_left = 0;
+
+    qsort(owners->items, owners->n, sizeof *owners->items, compare_owners);
+    for (uint32_t i = 0; i < owners->n; i++) {
+        if (n_left == 0 || compare_owners(&owners->items[n_left - 1], &owners->items[i]) != 0) {
+            owners->items[n_left++] = owners->items[i];
+        }
+    }
+    owners->n = n_left;
+}
+
+/* What the version before has at the same place is there already: most versions differ in little.
+ */
+static void add_version_owners(const struct catalog_group *before,
+                               const struct catalog_group *group, struct owners *slots,
+                               struct owners *rows)
+{
+    for (uint32_t i = 0; i < group->n_backends; i++) {
+        const struct catalog_backend *backend = &group->backends[i];
+        const struct catalog_backend *old =
+            before != NULL && i < before->n_backends ? &before->backends[i] : NULL;
+
+        if (old == NULL || old->row.row != backend->row.row ||
+            old->row.birth != backend->row.birth) {
+            add_owner(rows, backend->row.row, backend->row.birth);
+        }
+        if (backend->target.slot != CATALOG_NO_SLOT &&
+            (old == NULL || old->target.slot != backend->target.slot ||
+             old->target.birth != backend->target.birth)) {
+            add_owner(slots, backend->target.slot, backend->target.birth);
+        }
+    }
+}
+
+static int make_votes(struct replay_votes *votes, const struct owners *slots,
+                      const struct owners *rows)
+{
+    votes->slots = calloc(slots->n + 1, sizeof *votes->slots);
+    votes->rows = calloc(rows->n, sizeof *votes->rows);
+    if (votes->slots == NULL || votes->rows == NULL ||
+        id_set_reserve(&votes->changed_rows, rows->n) != 0) {
+        return ERR_NOMEM;
+    }
+    for (; votes->n_slots < slots->n; votes->n_slots++) {
+        const struct owner *owner = &slots->items[votes->n_slots];
+
+        votes->slots[votes->n_slots].id =
+            (struct target_id){.slot = owner->number, .birth = owner->birth};
+    }
+    for (; votes->n_rows < rows->n; votes->n_rows++) {
+        const struct owner *owner = &rows->items[votes->n_rows];
+
+        votes->rows[votes->n_rows].id =
+            (struct row_id){.row = owner->number, .birth = owner->birth};
+    }
+    return 0;
+}
+
+static int collect_owners(struct replay_plan *plan, const struct source *source)
+{
     size_t n_max = 1;
+    int err = ERR_NOMEM;
 
     for (size_t i = 0; i < plan->n_versions; i++) {
         n_max += plan->versions[i].group->n_backends;
     }
-    votes->slots = calloc(n_max, sizeof *votes->slots);
-    votes->rows = calloc(n_max, sizeof *votes->rows);
-    if (votes->slots == NULL || votes->rows == NULL ||
-        id_set_reserve(&votes->changed_rows, (uint32_t)n_max) != 0) {
-        return ERR_NOMEM;
-    }
-    votes->rows[votes->n_rows++].id = group->row;
-    for (size_t i = 0; i < plan->n_versions; i++) {
-        const struct catalog_group *version = plan->versions[i].group;
-
-        for (uint32_t b = 0; b < version->n_backends; b++) {
-            votes->rows[votes->n_rows++].id = version->backends[b].row;
-            if (version->backends[b].target.slot != CATALOG_NO_SLOT) {
-                votes->slots[votes->n_slots++].id = version->backends[b].target;
-            }
+    struct owners slots = {.items = malloc(n_max * sizeof *slots.items)};
+    struct owners rows = {.items = malloc(n_max * sizeof *rows.items)};
+    if (slots.items != NULL && rows.items != NULL) {
+        add_owner(&rows, source->group->row.row, source->group->row.birth);
+        for (size_t i = 0; i < plan->n_versions; i++) {
+            add_version_owners(i > 0 ? plan->versions[i - 1].group : NULL, plan->versions[i].group,
+                               &slots, &rows);
         }
+        sort_owners(&slots);
+        sort_owners(&rows);
+        err = make_votes(&plan->votes, &slots, &rows);
+        plan->scope_row = err == 0 ? replay_find_row(&plan->votes, source->group->row) : 0;
     }
-    votes->n_rows = drop_doubles(votes->rows, votes->n_rows, sizeof *votes->rows, compare_rows);
-    votes->n_slots =
-        drop_doubles(votes->slots, votes->n_slots, sizeof *votes->slots, compare_slots);
-    plan->scope_row = replay_find_row(votes, group->row);
-    return 0;
+    free(slots.items);
+    free(rows.items);
+    return err;
 }
 
 /* --- where it begins --- */
@@ -140,7 +232,7 @@ static void begin_after(struct replay_plan *plan, struct history_from from)
 }
 
 /* A version whose slot was given to another target since: its votes are gone. */
-static void begin_after_lost_slots(struct replay_plan *plan)
+static void begin_after_lost_slots(struct replay_plan *plan, const struct history *history)
 {
     for (size_t i = 0; i < plan->n_versions; i++) {
         const struct history_version *version = &plan->versions[i];
@@ -149,7 +241,7 @@ static void begin_after_lost_slots(struct replay_plan *plan)
             struct target_id target = version->group->backends[b].target;
 
             if (target.slot != CATALOG_NO_SLOT &&
-                !history_slot(plan->history, target.slot, target.birth).birth_matches) {
+                !history_slot(history, target.slot, target.birth).birth_matches) {
                 begin_after(
                     plan, (struct history_from){.at_ns = version->to_ns, .step = version->to_step});
                 break;
@@ -158,26 +250,26 @@ static void begin_after_lost_slots(struct replay_plan *plan)
     }
 }
 
-static void find_begin(struct replay_plan *plan)
+static void find_begin(struct replay_plan *plan, const struct source *source)
 {
     const struct history_version *first = &plan->versions[0];
     struct history_from version = {.at_ns = first->from_ns, .step = first->from_step};
 
-    plan->begin = plan->scope->made;
+    plan->begin = source->scope->made;
     plan->is_whole = true;
-    begin_after(plan, history_complete_from(plan->history));
-    if (history_is_after(&version, &plan->scope->made)) {
+    begin_after(plan, history_complete_from(source->history));
+    if (history_is_after(&version, &source->scope->made)) {
         begin_after(plan, version);
     }
-    begin_after_lost_slots(plan);
+    begin_after_lost_slots(plan, source->history);
     for (uint32_t i = 0; i < plan->votes.n_slots; i++) {
         struct target_id id = plan->votes.slots[i].id;
 
-        begin_after(plan, history_slot(plan->history, id.slot, id.birth).from);
+        begin_after(plan, history_slot(source->history, id.slot, id.birth).from);
     }
     for (uint32_t i = 0; i < plan->votes.n_rows; i++) {
         struct row_id id = plan->votes.rows[i].id;
-        struct history_chain chain = history_row(plan->history, id.row, id.birth);
+        struct history_chain chain = history_row(source->history, id.row, id.birth);
 
         plan->votes.rows[i].is_told = chain.birth_matches;
         if (chain.birth_matches) {
@@ -202,7 +294,8 @@ struct maps {
     uint32_t *rows;
 };
 
-static int make_maps(const struct replay_plan *plan, struct maps *maps)
+static int make_maps(const struct replay_plan *plan, const struct history *history,
+                     struct maps *maps)
 {
     const struct replay_votes *votes = &plan->votes;
 
@@ -213,7 +306,7 @@ static int make_maps(const struct replay_plan *plan, struct maps *maps)
     }
     for (uint32_t i = 0; i < votes->n_slots; i++) {
         struct target_id id = votes->slots[i].id;
-        struct history_chain chain = history_slot(plan->history, id.slot, id.birth);
+        struct history_chain chain = history_slot(history, id.slot, id.birth);
 
         if (chain.birth_matches) {
             maps->slots[chain.index] = i + 1;
@@ -221,7 +314,7 @@ static int make_maps(const struct replay_plan *plan, struct maps *maps)
     }
     for (uint32_t i = 0; i < votes->n_rows; i++) {
         struct row_id id = votes->rows[i].id;
-        struct history_chain chain = history_row(plan->history, id.row, id.birth);
+        struct history_chain chain = history_row(history, id.row, id.birth);
 
         if (chain.birth_matches) {
             maps->rows[chain.index] = i + 1;
@@ -231,12 +324,13 @@ static int make_maps(const struct replay_plan *plan, struct maps *maps)
 }
 
 /* Newest first, until all of the group is there or there is no more room. */
-static void collect_backwards(struct replay_plan *plan, const struct maps *maps)
+static void collect_backwards(struct replay_plan *plan, const struct history *history,
+                              const struct maps *maps)
 {
-    uint64_t first = history_first(plan->history);
+    uint64_t first = history_first(history);
 
-    for (uint64_t number = history_next(plan->history); number-- > first;) {
-        const struct history_entry *entry = history_by_number(plan->history, number);
+    for (uint64_t number = history_next(history); number-- > first;) {
+        const struct history_entry *entry = history_by_number(history, number);
         uint32_t index = entry->kind == HISTORY_NONE ? 0
                          : history_is_of_slot(entry) ? maps->slots[entry->index]
                                                      : maps->rows[entry->index];
@@ -252,14 +346,14 @@ static void collect_backwards(struct replay_plan *plan, const struct maps *maps)
             return;
         }
         plan->entries[plan->n_entries++] =
-            (struct replay_entry){.entry = entry, .index = index - 1};
+            (struct replay_entry){.entry = *entry, .index = index - 1};
     }
 }
 
 static void put_in_order(struct replay_plan *plan)
 {
     /* The rest of a step that was cut. */
-    while (plan->n_entries > 0 && !is_played(plan, plan->entries[plan->n_entries - 1].entry)) {
+    while (plan->n_entries > 0 && !is_played(plan, &plan->entries[plan->n_entries - 1].entry)) {
         plan->n_entries--;
     }
     for (size_t i = 0, j = plan->n_entries; i + 1 < j; i++) {
@@ -270,14 +364,14 @@ static void put_in_order(struct replay_plan *plan)
     }
 }
 
-static int collect_entries(struct replay_plan *plan)
+static int collect_entries(struct replay_plan *plan, const struct history *history)
 {
     struct maps maps = {0};
-    int err = make_maps(plan, &maps);
+    int err = make_maps(plan, history, &maps);
 
     plan->entries = calloc(LIMIT_REPLAY_ENTRIES, sizeof *plan->entries);
     if (err == 0 && plan->entries != NULL) {
-        collect_backwards(plan, &maps);
+        collect_backwards(plan, history, &maps);
         put_in_order(plan);
     }
     free(maps.slots);
@@ -286,18 +380,18 @@ static int collect_entries(struct replay_plan *plan)
 }
 
 /* The votes as they stood where it begins. */
-static void fold_past(struct replay_plan *plan)
+static void fold_past(struct replay_plan *plan, const struct history *history)
 {
     for (uint32_t i = 0; i < plan->votes.n_slots; i++) {
         struct replay_slot *slot = &plan->votes.slots[i];
-        struct history_chain chain = history_slot(plan->history, slot->id.slot, slot->id.birth);
+        struct history_chain chain = history_slot(history, slot->id.slot, slot->id.birth);
 
         if (!chain.birth_matches) {
             continue;
         }
-        slot->votes = history_slot_base(plan->history, chain.index);
+        slot->votes = history_slot_base(history, chain.index);
         for (uint32_t place = chain.first; place != 0;) {
-            const struct history_entry *entry = history_at(plan->history, place);
+            const struct history_entry *entry = history_at(history, place);
 
             if (is_played(plan, entry)) {
                 break;
@@ -309,12 +403,13 @@ static void fold_past(struct replay_plan *plan)
 }
 
 /* What the history told of a row before it begins. */
-static struct history_row find_row_before(const struct replay_plan *plan, struct row_id id)
+static struct history_row find_row_before(const struct replay_plan *plan,
+                                          const struct history *history, struct row_id id)
 {
-    struct history_chain chain = history_row(plan->history, id.row, id.birth);
+    struct history_chain chain = history_row(history, id.row, id.birth);
 
     for (uint32_t place = chain.first; place != 0;) {
-        const struct history_entry *entry = history_at(plan->history, place);
+        const struct history_entry *entry = history_at(history, place);
 
         if (is_played(plan, entry)) {
             break;
@@ -327,14 +422,14 @@ static struct history_row find_row_before(const struct replay_plan *plan, struct
 
 /* The verdicts as they stood where it begins. One that was told neither before nor after has not
  * changed at all. */
-static void find_first_states(struct replay_plan *plan)
+static void find_first_states(struct replay_plan *plan, const struct source *source)
 {
     struct replay_votes *votes = &plan->votes;
 
     for (uint32_t i = 0; i < votes->n_rows; i++) {
         struct row_id id = votes->rows[i].id;
-        const struct engine_backend *backend = &plan->engine->backends[id.row];
-        struct history_row before = find_row_before(plan, id);
+        const struct engine_backend *backend = &source->engine->backends[id.row];
+        struct history_row before = find_row_before(plan, source->history, id);
 
         votes->rows[i].begins = before.state;
         votes->rows[i].joined_ns = before.joined_ns;
@@ -345,36 +440,57 @@ static void find_first_states(struct replay_plan *plan)
         }
     }
     for (size_t i = plan->n_entries; i-- > 0;) {
-        const struct history_entry *entry = plan->entries[i].entry;
+        const struct history_entry *entry = &plan->entries[i].entry;
 
         if (entry->kind == HISTORY_VERDICT) {
             votes->rows[plan->entries[i].index].begins = entry->from;
         }
+    }
+    for (uint32_t i = 0; i < votes->n_rows; i++) {
+        struct row_id id = votes->rows[i].id;
+        const struct engine_backend *backend = &source->engine->backends[id.row];
+        uint8_t begins = votes->rows[i].begins;
+
+        const struct kept_verdict *kept = engine_kept_of_row(source->engine, id);
+
+        votes->rows[i].kept = kept != NULL ? *kept : (struct kept_verdict){0};
+        votes->rows[i].begins_gray = backend->birth == id.birth && backend->is_gray &&
+                                     backend->health_state == begins && begins != HEALTH_INITIAL;
     }
 }
 
 int replay_plan_make(struct replay_plan *plan, const struct engine *engine,
                      const struct catalog_group *group)
 {
+    const struct source source = {.engine = engine,
+                                  .history = engine->history,
+                                  .scope = &engine->scopes[engine->rows[group->row.row].scope],
+                                  .group = group};
+
     *plan = (struct replay_plan){
-        .engine = engine,
-        .history = engine->history,
-        .scope = &engine->scopes[engine->rows[group->row.row].scope],
+        .config = engine->config,
+        .end_ns = engine->now_ns,
+        .kept_at_ns = engine->kept_at_ns,
+        .kept_age_ms = engine->kept_age_ms,
+        .is_held = (source.scope->hold_sources & HOLD_BY_NODE_GROUP) != 0,
+        .first_probe_ns = source.scope->first_probe_ns,
         .counts_results = plan->counts_results,
-        .votes = {.engine = engine},
     };
     id_set_init(&plan->votes.changed_rows);
-    int err = collect_versions(plan, group);
+    int err = collect_versions(plan, &source);
     if (err == 0) {
-        err = collect_owners(plan, group);
+        err = collect_surroundings(plan, &source);
     }
     if (err == 0) {
-        find_begin(plan);
-        err = collect_entries(plan);
+        err = collect_owners(plan, &source);
     }
     if (err == 0) {
-        fold_past(plan);
-        find_first_states(plan);
+        find_begin(plan, &source);
+        err = collect_entries(plan, source.history);
+    }
+    if (err == 0) {
+        fold_past(plan, source.history);
+        find_first_states(plan, &source);
     }
     return err;
 }
@@ -384,9 +500,13 @@ void replay_plan_close(struct replay_plan *plan)
     for (uint32_t i = 0; i < plan->votes.n_slots; i++) {
         free(plan->votes.slots[i].details);
     }
+    for (size_t i = 0; i < plan->n_versions; i++) {
+        catalog_group_unref(plan->versions[i].group);
+    }
     id_set_close(&plan->votes.changed_rows);
     free(plan->votes.slots);
     free(plan->votes.rows);
     free(plan->versions);
+    free(plan->surroundings);
     free(plan->entries);
 }

@@ -22,14 +22,16 @@ struct replay_slot {
 };
 
 struct replay_row {
-    struct row_id id;    /* in the engine that is replayed */
-    uint8_t begins;      /* enum health_state in which a history without a beginning begins */
-    uint64_t initial_ns; /* with it */
-    uint64_t joined_ns;  /* with it */
-    bool was_kept;       /* before it: it was judged before this start */
-    bool is_kept;        /* last-known-good gives its state in this step */
-    uint8_t state;       /* after the last step */
-    bool is_told;        /* its chain is there, so each change of its verdict is */
+    struct row_id id;         /* in the engine that is replayed */
+    uint8_t begins;           /* enum health_state in which a history without a beginning begins */
+    bool begins_gray;         /* with it */
+    uint64_t initial_ns;      /* with it */
+    uint64_t joined_ns;       /* with it */
+    bool was_kept;            /* before it: it was judged before this start */
+    struct kept_verdict kept; /* of last-known-good; birth 0 = none */
+    bool is_kept;             /* it gives the state in this step */
+    uint8_t state;            /* after the last step */
+    bool is_told;             /* its chain is there, so each change of its verdict is */
     uint8_t told_from, told_to; /* what the history says of this step; HEALTH_NONE = nothing */
     uint64_t out_since_ns;      /* 0 = it is not out */
 };
@@ -38,23 +40,26 @@ struct replay_votes {
     struct replay_slot *slots; /* sorted by id; the index is the slot in the replay */
     struct replay_row *rows;
     uint32_t n_slots, n_rows;
-    struct id_set changed_rows;  /* in this step: to be looked at */
-    const struct engine *engine; /* that is replayed */
+    struct id_set changed_rows; /* in this step: to be looked at */
     uint64_t now_ns;
 };
 
 struct replay_entry {
-    const struct history_entry *entry;
+    struct history_entry entry;
     uint32_t index; /* slot or row in the replay */
 };
 
-/* All that is played. */
+/* All that is played: a copy, which the engine that is replayed may leave behind. */
 struct replay_plan {
-    const struct history *history;
-    const struct engine *engine; /* that is replayed */
-    const struct engine_scope *scope;
-    struct history_version *versions; /* oldest first, the present one last; borrowed groups */
+    struct engine_config config; /* of the engine that is replayed, as what follows */
+    uint64_t end_ns;             /* its time */
+    uint64_t kept_at_ns, kept_age_ms;
+    bool is_held;                     /* the group, by this node, now */
+    uint64_t first_probe_ns;          /* of it; 0 = none yet */
+    struct history_version *versions; /* oldest first, the present one last; references */
     size_t n_versions;
+    struct history_surroundings *surroundings; /* oldest first */
+    size_t n_surroundings;
     struct replay_votes votes;
     uint32_t scope_row; /* in the replay */
     struct replay_entry *entries;
@@ -66,12 +71,12 @@ struct replay_plan {
 };
 
 struct replay {
-    const struct replay_question *question;
-    struct replay_answer *answer;
+    struct replay_question question;
+    struct replay_answer *answer; /* while it is played */
     struct replay_plan plan;
     struct engine *engine; /* of its own */
     struct engine_actions *actions;
-    const struct server_group *present;
+    const struct server_group *present; /* of the last version */
     struct catalog_group *group; /* as the engine has it, numbered for it; owned, NULL at first */
     size_t next_entry, next_version, next_surroundings;
     uint64_t n_steps;
@@ -93,7 +98,8 @@ void replay_see_first_probe(struct replay *replay);
 
 /* --- replay_plan.c --- */
 
-/* counts_results of the plan is set before, the rest is made here. */
+/* counts_results of the plan is set before, the rest is made here. Errors: ERR_NOMEM;
+ * replay_plan_close all the same. */
 int replay_plan_make(struct replay_plan *plan, const struct engine *engine,
                      const struct catalog_group *group);
 void replay_plan_close(struct replay_plan *plan);

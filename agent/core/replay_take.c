@@ -10,7 +10,7 @@
 static void replace_policies(const struct replay *replay, struct server_group *spec)
 {
     const struct server_group *from = replay->present;
-    const struct server_group *to = replay->question->change;
+    const struct server_group *to = replay->question.change;
 
     if (to == NULL) {
         return;
@@ -128,7 +128,7 @@ int replay_take_version(struct replay *replay)
 void replay_take_surroundings(struct replay *replay)
 {
     const struct history_surroundings *surroundings =
-        history_surroundings_at(replay->plan.history, replay->next_surroundings++);
+        &replay->plan.surroundings[replay->next_surroundings++];
     struct engine *engine = replay->engine;
 
     engine->observers = surroundings->observers;
@@ -202,14 +202,14 @@ void replay_see_first_probe(struct replay *replay)
 {
     uint32_t index = replay->engine->rows[replay->plan.scope_row].scope;
 
-    replay->engine->scopes[index].first_probe_ns = replay->plan.scope->first_probe_ns;
+    replay->engine->scopes[index].first_probe_ns = replay->plan.first_probe_ns;
     id_set_add(&replay->engine->dirty_scopes, index);
 }
 
 void replay_take_entry(struct replay *replay, const struct replay_entry *item)
 {
     struct replay_votes *votes = &replay->plan.votes;
-    const struct history_entry *entry = item->entry;
+    const struct history_entry *entry = &item->entry;
 
     switch ((enum history_kind)entry->kind) {
     case HISTORY_NONE:

@@ -52,7 +52,7 @@ const struct kept_verdict *replay_kept(const struct replay_votes *votes, uint32_
 {
     const struct replay_row *held = &votes->rows[row];
 
-    return held->is_kept ? engine_kept_of_row(votes->engine, held->id) : NULL;
+    return held->is_kept && held->kept.birth != 0 ? &held->kept : NULL;
 }
 
 void replay_take_vote(struct replay_slot *slot, const struct history_entry *entry)

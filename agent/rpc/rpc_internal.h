@@ -30,14 +30,15 @@
 /* What a call waits for. */
 enum call_stage {
     CALL_FREE = 0,
-    CALL_BARRIER,  /* the server's barrier */
-    CALL_REVISION, /* this node's engine */
-    CALL_LEADER,   /* a leader that can be asked; or the next try */
-    CALL_PROPOSAL, /* cookie */
-    CALL_FORWARD,  /* cookie = forward id; leader_id */
-    CALL_CHECK,    /* cookie: dry run */
-    CALL_INIT,     /* cookie */
-    CALL_PEERS     /* their answers for `why` */
+    CALL_BARRIER,    /* the server's barrier */
+    CALL_REVISION,   /* this node's engine */
+    CALL_LEADER,     /* a leader that can be asked; or the next try */
+    CALL_PROPOSAL,   /* cookie */
+    CALL_FORWARD,    /* cookie = forward id; leader_id */
+    CALL_CHECK,      /* cookie: dry run */
+    CALL_SIMULATION, /* cookie */
+    CALL_INIT,       /* cookie */
+    CALL_PEERS       /* their answers for `why` */
 };
 
 struct call {
@@ -92,6 +93,7 @@ struct rpc_server {
     struct barrier barrier;
     uint64_t simulated_work; /* of simulations, at simulated_ns; it is forgotten with time */
     uint64_t simulated_ns;
+    uint32_t n_simulations; /* under way */
     struct rpc_counters counters;
 };
 
@@ -105,6 +107,7 @@ struct view {
     int64_t wall_ms;   /* of the same moment: one answer tells one time of one event */
     const char *actor; /* who asks */
     struct wire_arena *arena;
+    const struct rpc_simulation *simulation; /* of the call, once it has run */
 };
 
 struct handler {
@@ -112,6 +115,10 @@ struct handler {
     /* local, read: the answer into the arena; NULL in *ret_response when the arena is used up. */
     int (*answer)(const struct view *view, const ProtobufCMessage *request,
                   ProtobufCMessage **ret_response, struct errmsg *err);
+    /* What takes long: prepared here, run elsewhere, then `answer` finds it in the view. Given:
+     * rpc_simulation_free. */
+    int (*prepare)(const struct view *view, const ProtobufCMessage *request,
+                   struct rpc_simulation **ret_job, struct errmsg *err);
     /* write: changes and force of a command; the rest is filled in by the server. Needs no catalog.
      * On failure nothing is given and *ret_index is the bad document, or UINT32_MAX. */
     int (*command)(const ProtobufCMessage *request, struct command *ret_command,
@@ -166,6 +173,8 @@ int rpc_call_request(const struct call *call, struct wire_arena *arena,
 void rpc_read_begin(struct rpc_server *server, struct call *call);
 void rpc_read_poll(struct rpc_server *server, struct call *call);
 void rpc_barrier_poll(struct rpc_server *server);
+void rpc_read_simulated(struct rpc_server *server, struct call *call,
+                        const struct rpc_simulation *job);
 /* True when the cookie was the barrier's. */
 bool rpc_barrier_done(struct rpc_server *server, uint64_t cookie, const struct rpc_done *done);
 bool rpc_barrier_answered(struct rpc_server *server, uint64_t node_id, uint64_t forward_id,
@@ -214,6 +223,10 @@ int handle_list_events(const struct view *view, const ProtobufCMessage *request,
                        ProtobufCMessage **ret_response, struct errmsg *err);
 int handle_simulate_group(const struct view *view, const ProtobufCMessage *request,
                           ProtobufCMessage **ret_response, struct errmsg *err);
+int handle_simulate_prepare(const struct view *view, const ProtobufCMessage *request,
+                            struct rpc_simulation **ret_job, struct errmsg *err);
+/* What it cost, in units of LIMIT_SIMULATION_WORK. */
+uint64_t rpc_simulation_work(const struct rpc_simulation *job);
 int handle_list_members(const struct view *view, const ProtobufCMessage *request,
                         ProtobufCMessage **ret_response, struct errmsg *err);
 int handle_get_status(const struct view *view, const ProtobufCMessage *request,

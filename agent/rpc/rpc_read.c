@@ -83,7 +83,30 @@ static void begin_check(struct rpc_server *server, struct call *call,
     }
 }
 
-static void run(struct rpc_server *server, struct call *call)
+static void begin_simulation(struct rpc_server *server, struct call *call, const struct view *view,
+                             const ProtobufCMessage *request)
+{
+    struct rpc_simulation *job = NULL;
+    struct errmsg err = {{0}};
+    int rc = call->handler->prepare(view, request, &job, &err);
+
+    if (rc == 0) {
+        call->stage = CALL_SIMULATION;
+        call->stage_ns = 0;
+        call->cookie = rpc_new_cookie(server);
+        rc = server->hooks.simulate(server->hooks.user, call->cookie, job);
+        server->n_simulations += rc == 0;
+        if (rc != 0) {
+            errmsg_set(&err, rc, "the simulation cannot be made now: %s", err_text(rc));
+        }
+    }
+    if (rc != 0) {
+        rpc_call_refuse(server, call, rc, &err);
+    }
+}
+
+static void run_with(struct rpc_server *server, struct call *call,
+                     const struct rpc_simulation *simulation)
 {
     struct wire_arena arena;
     struct errmsg err = {{0}};
@@ -92,8 +115,13 @@ static void run(struct rpc_server *server, struct call *call)
     wire_arena_init(&arena, 2 * RPC_ANSWER_BUDGET_BYTES);
     struct view view = view_of(server, call, &arena);
     int rc = rpc_call_request(call, &arena, &request, &err);
-    if (rc == 0 && call->is_dry_run) {
-        begin_check(server, call, request);
+    view.simulation = simulation;
+    if (rc == 0 && (call->is_dry_run || (call->handler->prepare != NULL && simulation == NULL))) {
+        if (call->is_dry_run) {
+            begin_check(server, call, request);
+        } else {
+            begin_simulation(server, call, &view, request);
+        }
         wire_arena_close(&arena);
         return;
     }
@@ -109,6 +137,17 @@ static void run(struct rpc_server *server, struct call *call)
         rpc_call_refuse(server, call, rc, &err);
     }
     wire_arena_close(&arena);
+}
+
+static void run(struct rpc_server *server, struct call *call)
+{
+    run_with(server, call, NULL);
+}
+
+void rpc_read_simulated(struct rpc_server *server, struct call *call,
+                        const struct rpc_simulation *job)
+{
+    run_with(server, call, job);
 }
 
 /* `why` first asks the peers. Returns true while it waits for them. */

@@ -346,6 +346,22 @@ void rpc_server_done(struct rpc_server *server, uint64_t now_ns, uint64_t cookie
     leave(server);
 }
 
+void rpc_server_simulated(struct rpc_server *server, uint64_t now_ns, uint64_t cookie,
+                          struct rpc_simulation *job)
+{
+    enter(server, now_ns);
+    struct call *call = rpc_call_by_cookie(server, CALL_SIMULATION, cookie);
+
+    server->n_simulations--;
+    server->simulated_work += rpc_simulation_work(job);
+    if (call != NULL) {
+        rpc_read_simulated(server, call, job);
+    }
+    rpc_simulation_free(job);
+    rpc_barrier_poll(server);
+    leave(server);
+}
+
 void rpc_server_forward_answer(struct rpc_server *server, uint64_t now_ns, uint64_t node_id,
                                uint64_t forward_id, const struct rpc_frames *frames)
 {
@@ -391,6 +407,7 @@ static void poll_call(struct rpc_server *server, struct call *call, const struct
         break;
     case CALL_PROPOSAL:
     case CALL_CHECK:
+    case CALL_SIMULATION:
     case CALL_INIT:
         break;
     }

@@ -111,6 +111,8 @@ struct rpc_counters {
 #undef RPC_COUNTER_FIELD
 };
 
+struct rpc_simulation;
+
 struct rpc_hooks {
     void *user;
 
@@ -132,6 +134,9 @@ struct rpc_hooks {
      * may take long; rpc_check_catalog does the work. Ends in rpc_server_done. command: taken,
      * command_close and free; also on error. */
     int (*check)(void *user, uint64_t cookie, struct command *command);
+    /* Likewise a simulation: rpc_simulation_run does the work, and rpc_server_simulated ends it.
+     * job: taken, rpc_simulation_free; also on error. */
+    int (*simulate)(void *user, uint64_t cookie, struct rpc_simulation *job);
     void (*store)(void *user, struct rpc_store *ret_store);
 
     /* --- the mesh --- */
@@ -198,6 +203,13 @@ uint64_t rpc_server_next_ns(const struct rpc_server *server);
 
 /* For the program's registry; valid as long as the server. */
 struct counter_set rpc_server_counter_set(const struct rpc_server *server);
+
+/* A simulation that was run, or not. job: taken. */
+void rpc_server_simulated(struct rpc_server *server, uint64_t now_ns, uint64_t cookie,
+                          struct rpc_simulation *job);
+/* Any thread, once. */
+void rpc_simulation_run(struct rpc_simulation *job);
+void rpc_simulation_free(struct rpc_simulation *job); /* NULL is allowed */
 
 /* The dry run's work, for a thread of its own: judge a command on a catalog. Neither is kept.
  * Errors: ERR_NOMEM; else *ret_answer is filled in. */

@@ -89,11 +89,11 @@
 #define LIMIT_HISTORY_VERSIONS 4096   /* former versions of groups */
 #define LIMIT_HISTORY_VERSION_BACKENDS \
     65536                          /* backends in all of them together, about 0.5 KiB each */
-#define LIMIT_REPLAY_ENTRIES 16384 /* of one simulation: it keeps the health loop for so long */
+#define LIMIT_REPLAY_ENTRIES 16384 /* of one simulation; copied on the health loop */
 #define LIMIT_REPLAY_STEPS (4 * LIMIT_REPLAY_ENTRIES) /* with those that only time brings */
 #define LIMIT_REPLAY_CHANGES 512 /* that one simulation lists; more are only counted */
-/* Work of struct replay_answer: a tenth of the health thread's time, and a few simulations at once
- */
+#define LIMIT_SIMULATIONS 2      /* at a time: raft writes by the same pool of threads */
+/* Work of struct replay_answer: a tenth of a processor's time, and a few simulations at once */
 #define LIMIT_SIMULATION_WORK_PER_SECOND 100000
 #define LIMIT_SIMULATION_WORK 300000
 

@@ -31,12 +31,9 @@ import time
 import zmq
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-import jury_client  # noqa: E402
 from cluster import Backend, Cluster, KeyPair, check, free_port, run, tcp_group, wait_until  # noqa: E402
+from fake_member import FAIL, PASS, Member  # noqa: E402
 
-HELLO, CHANGE = 1, 3
-PASS, FAIL = 1, 2  # opinions
-REASON_OK, REASON_FAILED = 1, 3
 VOTE_GOAL_MS, ALL_GOAL_MS, MISSED = 2.0, 20.0, 10
 WORDS_MAX = 4  # of one change: backend and scope, each a word and a deadline
 PAIR_BOUND = 4
@@ -119,40 +116,6 @@ def tell(what, latencies_ms, goal_ms):
 
 def summary(what, p50, p99):
     return "%s p50/p99 %.2f/%.2f ms" % (what, p50, p99)
-
-
-class Member:
-    """Node 3 without an agent: its key, a hello, and whatever votes the test wants."""
-
-    def __init__(self, agent, key, cluster_id, revision):
-        self.context = zmq.Context()
-        self.socket = self.context.socket(zmq.DEALER)
-        self.socket.linger = 0
-        self.socket.curve_serverkey = agent.key.public_z85
-        self.socket.curve_publickey, self.socket.curve_secretkey = key.public_z85, key.secret_z85
-        self.socket.connect("tcp://%s:%d" % (agent.address, agent.mesh_port))
-        self.revision, self.sequence = revision, 0
-        hello = jury_client.message("jury.internal.Hello", {
-            "node_id": 3, "epoch": 1, "revision": revision, "version_min": 1, "version_max": 1,
-            "feature_level": 1, "is_observer": True})
-        hello.cluster_id = cluster_id
-        self.socket.send(self.bytes_of(HELLO, hello))
-
-    @staticmethod
-    def bytes_of(kind, message):
-        return b"JM" + bytes([1, kind]) + message.SerializeToString()
-
-
-    def vote(self, opinion):
-        """On slot 0, born with the group: the bytes to send."""
-        self.sequence += 1
-        return self.bytes_of(CHANGE, jury_client.message("jury.internal.VoteChange", {
-            "epoch": 1, "sequence": self.sequence, "opinion": opinion, "streak": 1,
-            "target": {"slot": 0, "birth": self.revision},
-            "reason": REASON_OK if opinion == PASS else REASON_FAILED}))
-
-    def close(self):
-        self.context.destroy(linger=0)
 
 
 def hear(address, key, port, count):

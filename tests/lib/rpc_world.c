@@ -51,6 +51,7 @@ static void free_event(struct rpc_world_event *event)
         command_close(event->command);
         free(event->command);
     }
+    rpc_simulation_free(event->simulation);
     *event = (struct rpc_world_event){0};
 }
 
@@ -277,6 +278,18 @@ static void check(struct rpc_world *world, struct rpc_world_event *event)
     tell(node, cookie, RPC_DONE, &answer);
 }
 
+static void simulated(struct rpc_world *world, struct rpc_world_event *event)
+{
+    struct rpc_world_node *node = &world->nodes[event->from];
+    struct rpc_simulation *simulation = event->simulation;
+    uint64_t cookie = event->cookie;
+
+    event->simulation = NULL;
+    free_event(event);
+    rpc_simulation_run(simulation);
+    rpc_server_simulated(node->server, world->now_ns, cookie, simulation);
+}
+
 /* --- the mesh --- */
 
 static void deliver(struct rpc_world *world, struct rpc_world_event *event)
@@ -321,6 +334,9 @@ static void happen(struct rpc_world *world, struct rpc_world_event *event)
         break;
     case EVENT_CHECK:
         check(world, event);
+        break;
+    case EVENT_SIMULATION:
+        simulated(world, event);
         break;
     case EVENT_FORWARD:
     case EVENT_ANSWER:

@@ -54,6 +54,7 @@ struct rpc_world_event {
     uint8_t *envelope, *payload; /* owned; of a proposal: the command */
     size_t n_envelope_bytes, n_payload_bytes;
     struct command *command; /* of a dry run */
+    struct rpc_simulation *simulation;
 };
 
 struct rpc_world_reply {

@@ -132,6 +132,17 @@ static int hook_check(void *user, uint64_t cookie, struct command *command)
     return 0;
 }
 
+static int hook_simulate(void *user, uint64_t cookie, struct rpc_simulation *job)
+{
+    struct rpc_world_node *node = user;
+    struct rpc_world_event *event =
+        world_event_new(node->world, EVENT_SIMULATION, node->id, node->id, 2 * RPC_WORLD_MS);
+
+    event->cookie = cookie;
+    event->simulation = job;
+    return 0;
+}
+
 static void hook_store(void *user, struct rpc_store *ret_store)
 {
     struct rpc_world_node *node = user;

@@ -10,6 +10,7 @@ enum event_of_world {
     EVENT_PROPOSAL,
     EVENT_BARRIER,
     EVENT_CHECK,
+    EVENT_SIMULATION,
     EVENT_FORWARD,
     EVENT_ANSWER,
     EVENT_JUDGED /* by the check before the log: refused, or known already */

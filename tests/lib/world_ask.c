@@ -23,8 +23,9 @@
 struct promise {
     bool is_set;
     uint64_t cookie;
-    uint8_t *command; /* NULL: a barrier */
+    uint8_t *command; /* NULL: a barrier, or a simulation */
     size_t n_bytes;
+    struct rpc_simulation *simulation;
 };
 
 struct asked {
@@ -115,6 +116,13 @@ static int hook_barrier(void *user, uint64_t cookie)
     return 0;
 }
 
+static int hook_simulate(void *user, uint64_t cookie, struct rpc_simulation *job)
+{
+    ((struct asked *)user)->promise =
+        (struct promise){.is_set = true, .cookie = cookie, .simulation = job};
+    return 0;
+}
+
 static void keep_promise(struct asked *asked)
 {
     struct promise promise = asked->promise;
@@ -125,6 +133,12 @@ static void keep_promise(struct asked *asked)
         return;
     }
     asked->promise = (struct promise){.is_set = false};
+    if (promise.simulation != NULL) {
+        rpc_simulation_run(promise.simulation);
+        rpc_server_simulated(asked->server, world_local_ns(asked->world, asked->node),
+                             promise.cookie, promise.simulation);
+        return;
+    }
     if (promise.command != NULL) {
         if (command_decode(promise.command, promise.n_bytes, &command, NULL) != 0) {
             abort();
