@@ -14,8 +14,9 @@ All watching sleeps between looks: whoever spins takes one of two processors fro
 (seen: p99 4.8 ms spinning, 1.3 ms not). The next sample begins when the generation is published and
 then a random time has passed, so that samples lie anywhere between the agents' own wake-ups.
 
-It fails when a p99 is ten times its goal, when a vote's median takes more than PAIR_BOUND times the
-bare pair's, and when a verdict makes a layout.
+It fails when a p99 is ten times its goal (of a vote: and PAIR_BOUND times the bare pair's, which
+tells a busy machine from a slow agent), when a vote's median takes more than PAIR_BOUND times the
+pair's, and when a verdict makes a layout.
 usage: change_latency.py --bin BIN [--votes N] [--changes N] [--seed N]
 """
 import math
@@ -110,8 +111,11 @@ def tell(what, latencies_ms, goal_ms):
     line = "%s: p50 %.2f ms, p99 %.2f ms, max %.2f ms of %d (goal p99 %g ms)" % (
         what, p50, p99, max(latencies_ms), len(latencies_ms), goal_ms)
     print(line, flush=True)
-    check(p99 < MISSED * goal_ms, "%s: p99 is %.1f ms, ten times the goal" % (what, p99))
     return p50, p99
+
+
+def judge(what, p99, bound_ms):
+    check(p99 < bound_ms, "%s: p99 is %.1f ms, the bound %.1f ms" % (what, p99, bound_ms))
 
 
 def summary(what, p50, p99):
@@ -194,6 +198,8 @@ class Votes:
         print("the same bytes to a bare pair: p50 %.2f ms, p99 %.2f ms, max %.2f ms; the vote takes"
               " x %.2f and x %.2f" % (bare50, bare99, max(self.bare_ms), p50 / bare50,
                                       p99 / bare99), flush=True)
+        # What a bare pair waits for as well is the machine's doing.
+        judge("deciding vote to word", p99, max(MISSED * VOTE_GOAL_MS, PAIR_BOUND * bare99))
         check(p50 < PAIR_BOUND * bare50,
               "a vote takes %.1f times what a bare pair does" % (p50 / bare50))
         return "%s (bare pair %.2f/%.2f)" % (summary("deciding vote to word", p50, p99), bare50,
@@ -272,8 +278,9 @@ def change_at_one_node(options):
                 latencies.append(1000 * (max(ends) - moment.value))
             time.sleep(phase.uniform(0, CHANGE_PHASE_S))
         server.kill()
-        return summary("change to verdict at all three",
-                       *tell("change to verdict at all three", latencies, ALL_GOAL_MS))
+        p50, p99 = tell("change to verdict at all three", latencies, ALL_GOAL_MS)
+        judge("change to verdict at all three", p99, MISSED * ALL_GOAL_MS)
+        return summary("change to verdict at all three", p50, p99)
 
 
 def test(options):
