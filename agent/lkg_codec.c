@@ -8,10 +8,11 @@
 
 /* major, minor, bytes of one record, number of records; a newer minor may make records longer. */
 #define CODEC_MAJOR 1
-#define CODEC_MINOR 1 /* 1: what guards remember, in verdicts */
+#define CODEC_MINOR 2 /* of verdicts 1: what guards remember; 2: what the alarm does */
 #define HEAD_BYTES 12
 #define VERDICT_BYTES_MINOR_0 (4 + 8 + 16 + 1 + 1 + 2 + 8)
-#define VERDICT_BYTES (VERDICT_BYTES_MINOR_0 + 4 + 1 + 4)
+#define VERDICT_BYTES_MINOR_1 (VERDICT_BYTES_MINOR_0 + 4 + 1 + 4)
+#define VERDICT_BYTES (VERDICT_BYTES_MINOR_1 + 4 + 4)
 #define DEADLINE_BYTES (4 + 8 + 8 + 1 + 8)
 
 static void write_head(struct bytes_writer *writer, size_t record_bytes, size_t n_records)
@@ -55,6 +56,8 @@ int lkg_encode_verdicts(const struct kept_verdict verdicts[], size_t n_verdicts,
         bytes_write_u32(&writer, verdict->ejected_ms);
         bytes_write_u8(&writer, verdict->n_flaps);
         bytes_write_u32(&writer, verdict->shadow_ms);
+        bytes_write_u32(&writer, verdict->bad_ms);
+        bytes_write_u32(&writer, verdict->alarm_ms);
     }
     return finish(&writer, ret_data, ret_n_bytes);
 }
@@ -127,10 +130,15 @@ int lkg_decode_verdicts(const uint8_t *data, size_t n_bytes, struct kept_verdict
         verdict->http_status = bytes_read_u16(&reader);
         verdict->since_ms = bytes_read_u64(&reader);
         size_t n_read = VERDICT_BYTES_MINOR_0;
-        if (record_bytes >= VERDICT_BYTES) {
+        if (record_bytes >= VERDICT_BYTES_MINOR_1) {
             verdict->ejected_ms = bytes_read_u32(&reader);
             verdict->n_flaps = bytes_read_u8(&reader);
             verdict->shadow_ms = bytes_read_u32(&reader);
+            n_read = VERDICT_BYTES_MINOR_1;
+        }
+        if (record_bytes >= VERDICT_BYTES) {
+            verdict->bad_ms = bytes_read_u32(&reader);
+            verdict->alarm_ms = bytes_read_u32(&reader);
             n_read = VERDICT_BYTES;
         }
         bytes_read_view(&reader, record_bytes - n_read);

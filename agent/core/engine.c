@@ -318,6 +318,8 @@ int engine_step(struct engine *engine, const struct engine_event *event,
     engine_settle(engine, actions); /* before the drains are looked at: it sets their deadlines */
     run_interval(engine, actions);
 
+    actions->verdicts_changed = actions->verdicts_changed || engine->kept_is_old;
+    engine->kept_is_old = false;
     if (engine_table_is_open(engine) && catalog_revision(engine->catalog) != revision_before) {
         actions->layout_due = true;
         actions->catalog = engine->catalog;

@@ -45,6 +45,7 @@ void engine_set_guard(struct engine *engine, struct engine_scope *scope, enum gu
     }
     state->is_on = is_on;
     state->since_ns = engine->now_ns;
+    engine->kept_is_old = true;
     struct event *event = engine_log(engine, EVENT_GUARD_CHANGED);
     event->guard = (uint8_t)guard;
     event->from = !is_on;
@@ -308,6 +309,13 @@ void engine_adopt_guards(struct engine *engine, uint32_t row, const struct kept_
     if (kept->shadow_ms != 0 && !scope->guards[GUARD_SHADOW].is_on) {
         engine_begin_shadow(engine, backend->scope, then_ns(engine, kept->shadow_ms));
     }
+    if (kept->bad_ms != 0) {
+        backend->is_bad = true;
+        backend->bad_ns = then_ns(engine, kept->bad_ms);
+    }
+    if (kept->alarm_ms != 0 && !scope->guards[GUARD_CORRELATED].is_on) {
+        engine_adopt_alarm(engine, backend->scope, then_ns(engine, kept->alarm_ms));
+    }
 }
 
 /* --- the group --- */
@@ -317,6 +325,11 @@ void engine_follow_guard_policy(struct engine *engine, uint32_t index,
 {
     struct engine_scope *scope = &engine->scopes[index];
 
+    if (group->spec.guard.correlated_alarm && !scope->guard.correlated_alarm) {
+        /* Those that are bad by now will not turn for it. */
+        engine_guard_due(engine, index, GUARD_CORRELATED,
+                         engine->now_ns + engine->vote_interval_ns);
+    }
     scope->guard = group->spec.guard;
     scope->cycle_ms = group->spec.check.timeout_ms + group->spec.check.interval_ms;
     scope->n_members = 0;

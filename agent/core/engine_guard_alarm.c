@@ -26,6 +26,10 @@ void engine_note_bad(struct engine *engine, uint32_t row, const struct verdict_a
     struct engine_backend *backend = &engine->backends[row];
     bool was_bad = backend->is_bad;
 
+    /* At a start nobody has voted yet, and what was bad is not well for that. */
+    if (!answer->is_decided && (backend->held_causes & HELD_LAST_KNOWN_GOOD) != 0) {
+        return;
+    }
     if (answer->health_state == HEALTH_HEALTHY) {
         backend->is_bad = false;
     } else if (answer->health_state == HEALTH_UNHEALTHY) {
@@ -44,6 +48,7 @@ void engine_note_turn(struct engine *engine, uint32_t row)
     struct engine_backend *backend = &engine->backends[row];
 
     backend->turned_ns = engine->now_ns;
+    engine->kept_is_old = true;
     engine_guard_due(engine, backend->scope, GUARD_CORRELATED,
                      engine->now_ns + engine->vote_interval_ns);
     if (engine->scopes[backend->scope].shadow_is_stopped) {
@@ -113,6 +118,19 @@ static uint32_t count_recent(const struct engine *engine, const struct engine_sc
              backend->bad_ns + window_ns(engine, scope) >= newest_ns;
     }
     return n;
+}
+
+/* It goes on, and is no news. */
+void engine_adopt_alarm(struct engine *engine, uint32_t index, uint64_t since_ns)
+{
+    struct engine_scope *scope = &engine->scopes[index];
+
+    if (scope->guard.correlated_alarm && !plant_is("alarm-anew")) {
+        scope->guards[GUARD_CORRELATED].is_on = true;
+        scope->guards[GUARD_CORRELATED].since_ns = since_ns;
+        engine_guard_due(engine, index, GUARD_CORRELATED,
+                         engine->now_ns + engine->vote_interval_ns);
+    }
 }
 
 void engine_look_alarm(struct engine *engine, uint32_t index)

@@ -114,6 +114,11 @@ static uint32_t ago_ms(uint64_t then_ns, uint64_t now_ns)
     return then_ns == 0 || ms >= UINT32_MAX ? 0 : (uint32_t)ms + 1;
 }
 
+static uint32_t guard_ago_ms(const struct scope_guard *guard, uint64_t now_ns)
+{
+    return guard->is_on ? ago_ms(guard->since_ns, now_ns) : 0;
+}
+
 size_t engine_n_kept_verdicts(const struct engine *engine)
 {
     size_t n = 0;
@@ -135,7 +140,7 @@ size_t engine_keep_verdicts(const struct engine *engine, uint64_t now_ns,
         if (!is_kept(backend)) {
             continue;
         }
-        const struct scope_guard *shadow = &engine->scopes[backend->scope].guards[GUARD_SHADOW];
+        const struct scope_guard *guards = engine->scopes[backend->scope].guards;
 
         verdicts[n++] = (struct kept_verdict){
             .row = row,
@@ -148,7 +153,9 @@ size_t engine_keep_verdicts(const struct engine *engine, uint64_t now_ns,
             .since_ms = (uint64_t)((int64_t)now_ns - backend->since_ns) / NS_PER_MS,
             .ejected_ms = ago_ms(backend->flaps.ejected_ns, now_ns),
             .n_flaps = backend->flaps.n_flaps,
-            .shadow_ms = shadow->is_on ? ago_ms(shadow->since_ns, now_ns) : 0,
+            .shadow_ms = guard_ago_ms(&guards[GUARD_SHADOW], now_ns),
+            .bad_ms = backend->is_bad ? ago_ms(backend->bad_ns, now_ns) : 0,
+            .alarm_ms = guard_ago_ms(&guards[GUARD_CORRELATED], now_ns),
         };
     }
     return n;

@@ -184,6 +184,7 @@ struct engine {
     uint64_t start_ns; /* of the engine: nobody can have been heard before */
     struct self_doubt doubt;
     bool doubt_is_due;     /* something that the doubt depends on changed */
+    bool kept_is_old;      /* what guards remember, and last-known-good has, changed */
     uint32_t suspect_mask; /* what the doubt came to when it was last judged */
     /* Whose change the catalog is that was taken in last; "" = not one's alone, or not known. */
     char change_actor[LIMIT_NAME_BYTES + 1];
@@ -393,6 +394,8 @@ void engine_note_turn(struct engine *engine, uint32_t row);
 /* It is bad and one of the members. */
 bool engine_counts_as_bad(const struct engine_backend *backend);
 void engine_look_alarm(struct engine *engine, uint32_t scope);
+/* It was raised before this start. */
+void engine_adopt_alarm(struct engine *engine, uint32_t scope, uint64_t since_ns);
 
 /* engine_guard_shadow.c: the first cycles of a changed check */
 /* The check of the scope changed at that time. */

@@ -24,6 +24,8 @@ struct kept_verdict {
     uint32_t ejected_ms; /* the votes took it out of service */
     uint8_t n_flaps;     /* guard_flap.h */
     uint32_t shadow_ms;  /* its check was changed and is in its shadow */
+    uint32_t bad_ms;     /* the votes say down since then, of one that was healthy before */
+    uint32_t alarm_ms;   /* since then its group's alarm is raised */
 };
 
 /* One deadline of a drain, a removal or a verdict (enum deadline_cause). */

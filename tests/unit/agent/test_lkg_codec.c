@@ -21,7 +21,9 @@ static const struct kept_verdict verdicts[] = {
      .since_ms = 123456789,
      .ejected_ms = 0x01020304,
      .n_flaps = 7,
-     .shadow_ms = 0x05060708},
+     .shadow_ms = 0x05060708,
+     .bad_ms = 0x090a0b0c,
+     .alarm_ms = 0x0d0e0f10},
     {.row = LIMIT_ROWS - 1, .birth = UINT64_MAX, .health_state = HEALTH_HEALTHY},
 };
 static const struct kept_deadline deadlines[] = {
@@ -139,6 +141,25 @@ static void records_of_minor_0_remember_no_guards(void **state)
     free(read_verdicts);
 }
 
+static void records_of_minor_1_remember_no_alarm(void **state)
+{
+    uint8_t data[12 + 49] = {1, 0, 1, 0, 49, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 6};
+    size_t n;
+    struct kept_verdict *read_verdicts;
+
+    (void)state;
+    data[12 + 28] = HEALTH_HEALTHY;
+    data[12 + 40] = 3; /* ejected */
+    data[12 + 45] = 7; /* shadow */
+    assert_int_equal(lkg_decode_verdicts(data, sizeof data, &read_verdicts, &n), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(read_verdicts[0].ejected_ms, 3);
+    assert_int_equal(read_verdicts[0].shadow_ms, 7);
+    assert_int_equal(read_verdicts[0].bad_ms, 0);
+    assert_int_equal(read_verdicts[0].alarm_ms, 0);
+    free(read_verdicts);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +169,7 @@ int main(void)
         cmocka_unit_test(values_out_of_range_and_an_unknown_major_are_refused),
         cmocka_unit_test(longer_records_of_a_newer_minor_are_read_in_part),
         cmocka_unit_test(records_of_minor_0_remember_no_guards),
+        cmocka_unit_test(records_of_minor_1_remember_no_alarm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
