@@ -12,23 +12,15 @@ static int refuse(const struct server_group *to, const char *field, const char *
 
 #define OTHER_PROBES "other probes would have had other results"
 
-static bool is_same_tcp(const struct tcp_check *a, const struct tcp_check *b)
+static bool is_same_payload(const struct udp_check *a, const struct udp_check *b)
 {
-    return a->handshake == b->handshake && a->close == b->close && a->on_timeout == b->on_timeout;
+    return a->n_payload_bytes == b->n_payload_bytes &&
+           memcmp(a->payload, b->payload, sizeof a->payload) == 0;
 }
 
-static bool is_same_http(const struct http_check *a, const struct http_check *b)
+static bool is_same_answer(const struct udp_check *a, const struct udp_check *b)
 {
-    return a->method == b->method && a->version == b->version && a->host == b->host &&
-           strcmp(a->path, b->path) == 0 && strcmp(a->domain, b->domain) == 0 &&
-           memcmp(&a->expect, &b->expect, sizeof a->expect) == 0;
-}
-
-static bool is_same_udp(const struct udp_check *a, const struct udp_check *b)
-{
-    return a->method == b->method && a->n_payload_bytes == b->n_payload_bytes &&
-           a->n_expect_bytes == b->n_expect_bytes &&
-           memcmp(a->payload, b->payload, sizeof a->payload) == 0 &&
+    return a->n_expect_bytes == b->n_expect_bytes &&
            memcmp(a->expect, b->expect, sizeof a->expect) == 0;
 }
 
@@ -46,9 +38,19 @@ static int check_probes(const struct health_check *from, const struct server_gro
         {from->timeout_ms != to->timeout_ms, "check.timeout"},
         {from->interval_ms != to->interval_ms, "check.interval"},
         {from->pacing != to->pacing, "check.pacing"},
-        {!is_same_tcp(&from->tcp, &to->tcp), "check.tcp"},
-        {!is_same_http(&from->http, &to->http), "check.http"},
-        {!is_same_udp(&from->udp, &to->udp), "check.udp"},
+        {from->tcp.handshake != to->tcp.handshake, "check.tcp.handshake"},
+        {from->tcp.close != to->tcp.close, "check.tcp.close"},
+        {from->tcp.on_timeout != to->tcp.on_timeout, "check.tcp.onTimeout"},
+        {from->http.method != to->http.method, "check.http.method"},
+        {from->http.version != to->http.version, "check.http.version"},
+        {from->http.host != to->http.host, "check.http.host"},
+        {strcmp(from->http.path, to->http.path) != 0, "check.http.path"},
+        {strcmp(from->http.domain, to->http.domain) != 0, "check.http.domain"},
+        {memcmp(&from->http.expect, &to->http.expect, sizeof from->http.expect) != 0,
+         "check.http.expect"},
+        {from->udp.method != to->udp.method, "check.udp.method"},
+        {!is_same_payload(&from->udp, &to->udp), "check.udp.payload"},
+        {!is_same_answer(&from->udp, &to->udp), "check.udp.expect"},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -59,31 +61,74 @@ static int check_probes(const struct health_check *from, const struct server_gro
     return 0;
 }
 
-int replay_check(const struct catalog_group *from, const struct server_group *to,
-                 struct errmsg *err)
+static int refuse_backend(const struct server_group *to, const struct endpoint *at, const char *why,
+                          struct errmsg *err)
+{
+    char text[ENDPOINT_TEXT_BYTES];
+
+    return errmsg_set(err, ERR_INVALID, "server group \"%s\": backend %s cannot be replayed: %s",
+                      to->name, endpoint_format(at, text), why);
+}
+
+static bool is_asked_for(const struct server_group *to, const struct endpoint *at)
+{
+    for (uint32_t i = 0; i < to->n_backends; i++) {
+        if (endpoint_compare(&to->backends[i].at, at) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One that the change leaves out; NULL: none. */
+static const struct endpoint *find_left_out(const struct catalog_group *from,
+                                            const struct server_group *to)
+{
+    for (uint32_t i = 0; i < from->n_backends; i++) {
+        const struct endpoint *at = &from->backends[i].spec.at;
+
+        if (from->backends[i].life != LIFE_REMOVING && !is_asked_for(to, at)) {
+            return at;
+        }
+    }
+    return NULL;
+}
+
+static int check_backends(const struct catalog_group *from, const struct server_group *to,
+                          struct errmsg *err)
 {
     uint32_t n_live = 0;
-    int rc = from->spec.check.is_enabled || to->check.is_enabled
-                 ? check_probes(&from->spec.check, to, err)
-                 : 0;
 
-    for (uint32_t i = 0; rc == 0 && i < to->n_backends; i++) {
-        const struct catalog_backend *backend = catalog_backend_find(from, &to->backends[i].at);
+    for (uint32_t i = 0; i < to->n_backends; i++) {
+        const struct endpoint *at = &to->backends[i].at;
+        const struct catalog_backend *backend = catalog_backend_find(from, at);
 
         if (backend == NULL || backend->life == LIFE_REMOVING) {
-            return refuse(to, "backends", "one that is not there was never probed", err);
+            return refuse_backend(to, at, "it is not in the group, and was never probed", err);
         }
         if ((backend->spec.weight == 0) != (to->backends[i].weight == 0)) {
-            return refuse(to, "weight", "whether it is 0 is taken as it was", err);
+            return refuse_backend(to, at, "its weight: whether that is 0 is taken as it was", err);
         }
     }
     for (uint32_t i = 0; i < from->n_backends; i++) {
         n_live += from->backends[i].life != LIFE_REMOVING;
     }
-    if (rc == 0 && n_live != to->n_backends) {
-        return refuse(to, "backends", "those that are there were part of what happened", err);
-    }
-    return rc;
+    const struct endpoint *left_out = n_live == to->n_backends ? NULL : find_left_out(from, to);
+    return left_out == NULL
+               ? 0
+               : refuse_backend(to, left_out,
+                                "it is missing in the document, and was part of what happened",
+                                err);
+}
+
+int replay_check(const struct catalog_group *from, const struct server_group *to,
+                 struct errmsg *err)
+{
+    int rc = from->spec.check.is_enabled || to->check.is_enabled
+                 ? check_probes(&from->spec.check, to, err)
+                 : 0;
+
+    return rc != 0 ? rc : check_backends(from, to, err);
 }
 
 bool replay_counts_results(const struct catalog_group *from, const struct server_group *to)

@@ -1,4 +1,5 @@
 /* A replay takes in what the history has: versions of the group, surroundings, votes. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,6 +7,41 @@
 #include "common/base/err.h"
 
 /* --- the group, numbered for the replay and with what the change says --- */
+
+/* Field by field: what the change leaves alone is as the version had it. */
+#define REPLACE(field)              \
+    if (from->field != to->field) { \
+        version->field = to->field; \
+    }
+
+static void replace_guard(const struct guard_policy *from, const struct guard_policy *to,
+                          struct guard_policy *version)
+{
+    REPLACE(velocity_window_ms)
+    REPLACE(exempt_below)
+    REPLACE(velocity_percent)
+    REPLACE(return_percent)
+    REPLACE(return_window_ms)
+    REPLACE(flap_hold_ms)
+    REPLACE(shadow_cycles)
+    REPLACE(shadow_stop)
+    REPLACE(correlated_alarm)
+    static_assert(sizeof(struct guard_policy) == 20, "a new field is replaced here, too");
+}
+
+/* The two columns are one word of a document. */
+static void replace_rule(const struct verdict_rule *from, const struct verdict_rule *to,
+                         struct verdict_rule *version)
+{
+    if (memcmp(&from->down, &to->down, sizeof from->down) != 0 ||
+        memcmp(&from->up, &to->up, sizeof from->up) != 0 || from->is_split != to->is_split) {
+        version->down = to->down;
+        version->up = to->up;
+        version->is_split = to->is_split;
+    }
+    REPLACE(below_quorum)
+}
+#undef REPLACE
 
 static void replace_policies(const struct replay *replay, struct server_group *spec)
 {
@@ -15,12 +51,8 @@ static void replace_policies(const struct replay *replay, struct server_group *s
     if (to == NULL) {
         return;
     }
-    if (memcmp(&from->rule, &to->rule, sizeof from->rule) != 0) {
-        spec->rule = to->rule;
-    }
-    if (memcmp(&from->guard, &to->guard, sizeof from->guard) != 0) {
-        spec->guard = to->guard;
-    }
+    replace_rule(&from->rule, &to->rule, &spec->rule);
+    replace_guard(&from->guard, &to->guard, &spec->guard);
     if (to->hold != HOLD_KEEP && to->hold != from->hold) {
         spec->hold = to->hold;
     }

@@ -178,6 +178,48 @@ static void another_guard_is_foretold(void **unused)
     server_group_close(&other);
 }
 
+static void put(const struct server_group *group)
+{
+    struct command command = {0};
+    struct errmsg err;
+
+    build_put_group(&command, group);
+    assert_int_equal(world_commit(&world, &command, &err), 0);
+}
+
+/* A limit that came later than what happened is no part of it because another field is tried. */
+static void a_changed_guard_field_leaves_the_others_as_they_were_then(void **unused)
+{
+    struct server_group group, later, tried;
+    struct outcome was, simulated;
+    struct replay_answer replayed;
+
+    (void)unused;
+    make_group(&group);
+    make_group(&later);
+    make_group(&tried);
+    begin(3, &group);
+    live();
+    read_log(1, &was);
+    assert_true(was.n > 2);
+    later.guard.shadow_cycles = 1000;
+    later.guard.velocity_percent = 1;
+    later.guard.velocity_window_ms = GUARD_WINDOW_MS_MAX;
+    later.guard.exempt_below = 0;
+    put(&later);
+    world_run(&world, 100 * WORLD_SECOND);
+    tried.guard = later.guard;
+    tried.guard.correlated_alarm = false;
+    simulate(1, &tried, &simulated, &replayed);
+    world_close(&world);
+
+    assert_int_equal(simulated.n, was.n);
+    assert_memory_equal(&simulated, &was, sizeof was);
+    server_group_close(&group);
+    server_group_close(&later);
+    server_group_close(&tried);
+}
+
 /* Of a node alone, whose results are all that there is. */
 static void other_thresholds_are_foretold(void **unused)
 {
@@ -281,10 +323,23 @@ static void what_the_past_cannot_tell_is_refused_by_its_field(void **unused)
     } rows[] = {
 #define ROW(member, field) \
     {offsetof(struct health_check, member), sizeof((struct health_check *)0)->member, field}
-        ROW(type, "check.type"),          ROW(port, "check.port"),
-        ROW(timeout_ms, "check.timeout"), ROW(interval_ms, "check.interval"),
-        ROW(pacing, "check.pacing"),      ROW(tcp.handshake, "check.tcp"),
-        ROW(http.expect, "check.http"),   ROW(udp.method, "check.udp"),
+        ROW(type, "check.type"),
+        ROW(port, "check.port"),
+        ROW(timeout_ms, "check.timeout"),
+        ROW(interval_ms, "check.interval"),
+        ROW(pacing, "check.pacing"),
+        ROW(tcp.handshake, "check.tcp.handshake"),
+        ROW(tcp.close, "check.tcp.close"),
+        ROW(tcp.on_timeout, "check.tcp.onTimeout"),
+        ROW(http.method, "check.http.method"),
+        ROW(http.version, "check.http.version"),
+        ROW(http.host, "check.http.host"),
+        ROW(http.path[0], "check.http.path"),
+        ROW(http.domain[0], "check.http.domain"),
+        ROW(http.expect, "check.http.expect"),
+        ROW(udp.method, "check.udp.method"),
+        ROW(udp.n_payload_bytes, "check.udp.payload"),
+        ROW(udp.expect, "check.udp.expect"),
 #undef ROW
     };
     struct server_group group;
@@ -308,7 +363,7 @@ static void what_the_past_cannot_tell_is_refused_by_its_field(void **unused)
     struct server_group fewer = group;
     fewer.n_backends = 1;
     assert_int_equal(replay_check(&present, &fewer, &err), ERR_INVALID);
-    assert_non_null(strstr(err.text, "backends"));
+    assert_non_null(strstr(err.text, "backend 10.0.0.2:80 cannot be replayed: it is missing"));
     group.backends[0].weight = 0;
     assert_int_equal(replay_check(&present, &group, &err), ERR_INVALID);
     assert_non_null(strstr(err.text, "weight"));
@@ -367,6 +422,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_rule_is_foretold),
         cmocka_unit_test(another_guard_is_foretold),
+        cmocka_unit_test(a_changed_guard_field_leaves_the_others_as_they_were_then),
         cmocka_unit_test(other_thresholds_are_foretold),
         cmocka_unit_test(totals_are_of_the_time_that_is_asked_for),
         cmocka_unit_test(a_hold_would_have_ejected_nothing),
