@@ -52,8 +52,10 @@ static int list_holds(struct ctl *ctl, struct rpc_result *result)
     return ctl_call(ctl, "jury.v1.HoldService/ListHolds", &request.base, result);
 }
 
-/* "the hold of every group by node 2 alone goes on (by ops)": what still holds what was cleared. */
-static void put_remaining(struct ctl *ctl, const Jury__V1__ListHoldsResponse *answer)
+/* "the hold of every group by node 2 alone goes on (by ops)": what still holds what was cleared.
+ * is_behind: the node knows the switch itself from before, as it does around a leader's death. */
+static void put_remaining(struct ctl *ctl, const Jury__V1__ListHoldsResponse *answer,
+                          bool is_behind)
 {
     const char *group = ctl->n_args > 0 ? ctl->args[0] : "";
     size_t n_groups = 0;
@@ -64,6 +66,9 @@ static void put_remaining(struct ctl *ctl, const Jury__V1__ListHoldsResponse *an
 
         if (hold->group[0] != '\0' && strcmp(hold->group, group) != 0) {
             n_groups++;
+            continue;
+        }
+        if (is_behind && !is_of_node(hold) && strcmp(hold->group, group) == 0) {
             continue;
         }
         fprintf(ctl->out, "the hold of %s by ", of);
@@ -91,12 +96,15 @@ static int follow_switch(struct ctl *ctl, uint64_t revision, bool is_on)
     int rc = list_holds(ctl, &result);
 
     bool is_told = rc == 0 && holds_of(&result)->revision != 0; /* not by an older agent */
-    if (is_told && holds_of(&result)->revision < revision) {
-        ctl_warn(ctl, "node %" PRIu64 " has revision %" PRIu64 " and not yet %" PRIu64,
+    bool is_behind = is_told && holds_of(&result)->revision < revision;
+    if (is_behind) {
+        ctl_warn(ctl,
+                 "node %" PRIu64 " has revision %" PRIu64 " and not yet %" PRIu64
+                 ": it follows when it has it",
                  holds_of(&result)->node_id, holds_of(&result)->revision, revision);
     }
     if (rc == 0 && !is_on && !ctl_is_json(ctl)) {
-        put_remaining(ctl, holds_of(&result));
+        put_remaining(ctl, holds_of(&result), is_behind);
     }
     rpc_result_close(&result);
     return rc;
