@@ -8,6 +8,7 @@
 #include <libsmartcols.h>
 
 #include "common/base/addr.h"
+#include "common/base/units.h"
 #include "common/model/names.h"
 #include "common/model/reason.h"
 #include "common/model/rule.h"
@@ -133,26 +134,9 @@ char *render_duration(const Google__Protobuf__Duration *duration, char text[REND
         return text;
     }
     uint64_t seconds = duration->seconds > 0 ? (uint64_t)duration->seconds : 0;
-    uint64_t ms = duration->nanos > 0 ? (uint64_t)duration->nanos / 1000000 : 0;
+    uint64_t nanos = duration->nanos > 0 ? (uint64_t)duration->nanos : 0;
 
-    if (seconds == 0 && ms == 0 && duration->nanos > 0) {
-        snprintf(text, RENDER_TEXT_BYTES, "%" PRIu64 "us", (uint64_t)duration->nanos / 1000);
-    } else if (seconds == 0) {
-        snprintf(text, RENDER_TEXT_BYTES, ms == 0 ? "0s" : "%" PRIu64 "ms", ms);
-    } else if (seconds < 60 && ms >= 10) {
-        snprintf(text, RENDER_TEXT_BYTES, "%" PRIu64 ".%02" PRIu64 "s", seconds, ms / 10);
-    } else if (seconds < 60) {
-        snprintf(text, RENDER_TEXT_BYTES, "%" PRIu64 "s", seconds);
-    } else if (seconds < 3600) {
-        snprintf(text, RENDER_TEXT_BYTES, "%" PRIu64 "m%" PRIu64 "s", seconds / 60, seconds % 60);
-    } else if (seconds < 86400) {
-        snprintf(text, RENDER_TEXT_BYTES, "%" PRIu64 "h%" PRIu64 "m", seconds / 3600,
-                 seconds / 60 % 60);
-    } else {
-        snprintf(text, RENDER_TEXT_BYTES, "%" PRIu64 "d%" PRIu64 "h", seconds / 86400,
-                 seconds / 3600 % 24);
-    }
-    return text;
+    return units_format_span_us(seconds * 1000000 + nanos / 1000, text, RENDER_TEXT_BYTES);
 }
 
 char *render_time(const Google__Protobuf__Timestamp *time, char text[RENDER_TEXT_BYTES])

@@ -62,7 +62,7 @@ static void put_doubt(FILE *out, const Jury__V1__SelfDoubt *doubt, bool trusted_
     if (doubt == NULL || (!trusted_too && doubt->score == 0 && doubt->n_suspect == 0)) {
         return;
     }
-    fprintf(out, "self-doubt   score %" PRIu32 " of 7, ", doubt->score);
+    fprintf(out, "self-doubt   score %" PRIu32 " of 7 (suspect from 4 on), ", doubt->score);
     if (doubt->n_suspect == 0) {
         fputs("its own probes are trusted", out);
     }
@@ -73,7 +73,7 @@ static void put_doubt(FILE *out, const Jury__V1__SelfDoubt *doubt, bool trusted_
     if (doubt->n_suspect > 0) {
         fprintf(out, " probes for %s", render_duration(doubt->since, text));
     }
-    fprintf(out, "; sentinels that answer: %" PRIu32 "\n", doubt->n_sentinels);
+    fprintf(out, "; sentinels that answered lately: %" PRIu32 "\n", doubt->n_sentinels);
     if (doubt->calm_left != NULL) {
         fprintf(out,
                 "             the score is low again: they are trusted if it stays so for "
@@ -315,11 +315,12 @@ void render_status(struct ctl *ctl, const Jury__V1__GetStatusResponse *status)
                 " initial, %" PRIu32 " with checks off, %" PRIu32 " in maintenance\n",
                 backends->total, backends->healthy, backends->unhealthy, backends->initial,
                 backends->unavailable, backends->unused);
-        if (backends->unreachable > 0 || backends->held > 0 || backends->removing > 0) {
+        if (backends->unreachable > 0 || backends->held > 0 || backends->removing > 0 ||
+            backends->draining > 0) {
             fprintf(out,
                     "             %" PRIu32 " not reachable from here, %" PRIu32 " held, %" PRIu32
-                    " being removed\n",
-                    backends->unreachable, backends->held, backends->removing);
+                    " being removed, %" PRIu32 " draining\n",
+                    backends->unreachable, backends->held, backends->removing, backends->draining);
         }
     }
     if (status->n_members > 0) {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/model/guard.h"
 #include "common/model/names.h"
 #include "common/model/reason.h"
 #include "common/spec/field.h"
@@ -52,9 +53,9 @@ void render_groups(struct ctl *ctl, const Jury__V1__ListGroupsResponse *groups)
     render_table_print(ctl, table);
 }
 
-/* The fields of a table, one a line, nested ones by their path. */
+/* The fields of a table, one a line, nested ones by their path. hold_remark: behind the switch. */
 static void put_fields(FILE *out, const struct spec_table *table, const void *base,
-                       const char *prefix)
+                       const char *prefix, const char *hold_remark)
 {
     for (size_t i = 0; i < table->n_fields; i++) {
         const struct spec_field *field = &table->fields[i];
@@ -70,9 +71,10 @@ static void put_fields(FILE *out, const struct spec_table *table, const void *ba
         snprintf(path, sizeof path, "%s%s", prefix, field->name);
         if (field->type == SPEC_TYPE_OBJECT) {
             strncat(path, ".", sizeof path - strlen(path) - 1);
-            put_fields(out, field->fields, from, path);
+            put_fields(out, field->fields, from, path, "");
         } else {
-            fprintf(out, "  %-26s %s\n", path, value_format(field, from, text, sizeof text));
+            fprintf(out, "  %-26s %s%s\n", path, value_format(field, from, text, sizeof text),
+                    strcmp(path, "hold") == 0 ? hold_remark : "");
         }
     }
 }
@@ -102,6 +104,18 @@ static void put_guards(FILE *out, const Jury__V1__GroupSummary *summary)
     }
 }
 
+/* The first line says which hold is on, and the field may be another switch. */
+static const char *hold_remark(const struct server_group *group,
+                               const Jury__V1__GroupSummary *summary)
+{
+    for (size_t i = 0; i < summary->n_guards; i++) {
+        if ((unsigned)summary->guards[i]->guard == GUARD_HOLD && group->hold != HOLD_ON) {
+            return " (the group's own switch; the hold that is on is not by it)";
+        }
+    }
+    return "";
+}
+
 void render_group(struct ctl *ctl, const Jury__V1__DescribeGroupResponse *answer,
                   const struct server_group *group)
 {
@@ -122,7 +136,8 @@ void render_group(struct ctl *ctl, const Jury__V1__DescribeGroupResponse *answer
         snprintf(title, sizeof title, "labels.%.63s", group->labels[i].key);
         fprintf(out, "  %-26s %s\n", title, group->labels[i].value);
     }
-    put_fields(out, spec_kind_info(SPEC_GROUP)->spec, group, "");
+    put_fields(out, spec_kind_info(SPEC_GROUP)->spec, group, "",
+               summary != NULL ? hold_remark(group, summary) : "");
     put_window(out, "failure window", answer->failure_window, "");
     snprintf(title, sizeof title, ", with answers of %.40s",
              render_duration(answer->assumed_response, text));

@@ -89,6 +89,21 @@ static const char *policy_sentence(Jury__V1__FlowPolicy policy)
     return "-";
 }
 
+/* Of a drain that is done there is no deadline to come. */
+static const char *flows_sentence(const Jury__V1__WhyResponse *why)
+{
+    const Jury__V1__DrainStatus *drain = why->drain;
+
+    if (drain != NULL && drain->is_done && drain->n_flows == 0 && drain->n_uncounted_nodes == 0) {
+        return "none are left";
+    }
+    if (drain != NULL && drain->is_done &&
+        why->flow_policy == JURY__V1__FLOW_POLICY__FLOW_POLICY_CLOSE_AT) {
+        return "those that are left are closed: the deadline is over";
+    }
+    return policy_sentence(why->flow_policy);
+}
+
 static enum render_color opinion_color(Jury__V1__Opinion opinion)
 {
     switch ((int)opinion) {
@@ -322,7 +337,7 @@ static void put_use(FILE *out, const Jury__V1__WhyResponse *why)
             why->row_class == JURY__V1__ROW_CLASS__ROW_CLASS_UNSPECIFIED
                 ? "not in the forwarding table"
                 : render_row_class(why->row_class));
-    fprintf(out, "  open flows   %s\n", policy_sentence(why->flow_policy));
+    fprintf(out, "  open flows   %s\n", flows_sentence(why));
 }
 
 static void put_head(struct ctl *ctl, const Jury__V1__WhyResponse *why)

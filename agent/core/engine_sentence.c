@@ -29,17 +29,18 @@ static void say_zones(struct backend_view *view, bool is_down)
 static void say_votes(struct backend_view *view)
 {
     char rule[RULE_TEXT];
-    bool is_down = view->health_state == HEALTH_UNHEALTHY;
-    unsigned n = is_down ? view->n_fail : view->n_pass;
+    /* Of one that waits to return, the votes say so already: those are what there is to tell. */
+    bool tells_fails = view->health_state == HEALTH_UNHEALTHY && !view->is_returning;
+    unsigned n = tells_fails ? view->n_fail : view->n_pass;
+    bool has_reason = tells_fails && n > 0 && view->reason != REASON_NONE;
 
     snprintf(view->sentence, sizeof view->sentence, "%s: %u of %u counted votes %s (rule %s)%s%s",
              health_state_word((enum health_state)view->health_state), n, view->n_counted,
-             is_down ? (n == 1 ? "fails" : "fail") : (n == 1 ? "passes" : "pass"),
-             verdict_rule_format(&view->rule, rule, sizeof rule),
-             is_down && view->reason != REASON_NONE ? ", mostly " : "",
-             is_down && view->reason != REASON_NONE ? probe_reason_word(view->reason) : "");
+             tells_fails ? (n == 1 ? "fails" : "fail") : (n == 1 ? "passes" : "pass"),
+             verdict_rule_format(&view->rule, rule, sizeof rule), has_reason ? ", mostly " : "",
+             has_reason ? probe_reason_word(view->reason) : "");
     if (view->n_zones > 0) {
-        say_zones(view, is_down);
+        say_zones(view, tells_fails);
     }
 }
 
@@ -57,7 +58,7 @@ static void say_returning(struct backend_view *view)
         text, sizeof text,
         "; flapping: went down again %u %s in 10 minutes, returns if the votes stay for %s",
         view->n_flaps, view->n_flaps == 1 ? "time" : "times",
-        units_format_duration_ms((view->damped_ns + NS_PER_MS - 1) / NS_PER_MS, left, sizeof left));
+        units_format_span_us((view->damped_ns + NS_PER_US - 1) / NS_PER_US, left, sizeof left));
     append(view->sentence, sizeof view->sentence, text);
 }
 

@@ -309,6 +309,11 @@ static const struct engine_scope *scope_of(const struct engine *engine,
     return &engine->scopes[engine->rows[group->row.row].scope];
 }
 
+static bool is_draining(const struct engine_backend *backend)
+{
+    return backend->admin_state == ADMIN_DRAINING && backend->life != LIFE_REMOVING;
+}
+
 int engine_view_group(const struct engine *engine, const char *name, uint64_t now_ns,
                       struct group_view *ret_view)
 {
@@ -341,6 +346,7 @@ int engine_view_group(const struct engine *engine, const char *name, uint64_t no
         ret_view->n_unreachable += backend->is_unreachable;
         ret_view->n_held += backend->held_causes != 0;
         ret_view->n_removing += backend->life == LIFE_REMOVING;
+        ret_view->n_draining += is_draining(backend);
     }
     engine_view_guards(engine, scope, now_ns, ret_view);
     return 0;
@@ -368,6 +374,7 @@ static void count_rows(const struct engine *engine, struct engine_status *status
             status->n_held += backend->held_causes != 0;
             status->n_unreachable += backend->is_unreachable;
             status->n_removing += backend->life == LIFE_REMOVING;
+            status->n_draining += is_draining(backend);
         }
     }
     for (uint32_t slot = 0; slot < engine->n_slots; slot++) {

@@ -150,7 +150,7 @@ struct group_view {
     uint32_t n_backends; /* removing ones included */
     uint32_t n_eligible, n_healthy, n_initial;
     uint32_t n_by_state[6]; /* indexed by enum health_state */
-    uint32_t n_unreachable, n_held, n_removing;
+    uint32_t n_unreachable, n_held, n_removing, n_draining;
     uint64_t failure_window_ms;
     uint64_t success_window_ms; /* for a response time of one second */
     uint64_t revision;
@@ -185,7 +185,7 @@ struct doubt_view {
     uint64_t since_ns;     /* how long something has been suspect; 0 = nothing is */
     uint64_t
         calm_left_ns;    /* suspect, and the score is low: how long it has to stay so yet; else 0 */
-    uint8_t n_sentinels; /* that answer: peers and this node's own */
+    uint8_t n_sentinels; /* that answered lately: peers' and this node's own */
 };
 void engine_view_doubt(const struct engine *engine, uint64_t now_ns, struct doubt_view *ret_view);
 
@@ -260,7 +260,7 @@ struct engine_status {
     uint32_t n_targets;
     uint32_t n_groups, n_groups_by_state[5]; /* indexed by enum group_state */
     uint32_t n_backends, n_by_state[6];      /* indexed by enum health_state */
-    uint32_t n_held, n_unreachable, n_removing;
+    uint32_t n_held, n_unreachable, n_removing, n_draining;
     uint64_t next_event; /* sequence of the next entry of the log */
 };
 void engine_view_status(const struct engine *engine, uint64_t now_ns,

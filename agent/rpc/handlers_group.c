@@ -74,6 +74,7 @@ static Jury__V1__BackendCounts *counts_of(const struct view *view,
         counts->unreachable = group_view->n_unreachable;
         counts->held = group_view->n_held;
         counts->removing = group_view->n_removing;
+        counts->draining = group_view->n_draining;
     }
     return counts;
 }

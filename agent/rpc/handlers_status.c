@@ -204,6 +204,7 @@ static void fill_counts(const struct view *view, Jury__V1__GetStatusResponse *re
     backends->unreachable = status.n_unreachable;
     backends->held = status.n_held;
     backends->removing = status.n_removing;
+    backends->draining = status.n_draining;
     response->groups = groups;
     response->backends = backends;
     response->n_observers = status.n_observers;

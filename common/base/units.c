@@ -88,3 +88,29 @@ char *units_format_duration_ms(uint64_t ms, char *text, size_t text_bytes)
     }
     return text;
 }
+
+char *units_format_span_us(uint64_t us, char *text, size_t text_bytes)
+{
+    uint64_t ms = us / 1000;
+    uint64_t seconds = ms / 1000;
+
+    if (us == 0) {
+        snprintf(text, text_bytes, "0s");
+    } else if (ms == 0) {
+        snprintf(text, text_bytes, "%" PRIu64 "us", us);
+    } else if (seconds == 0) {
+        snprintf(text, text_bytes, "%" PRIu64 "ms", ms);
+    } else if (seconds < 60 && ms % 1000 >= 10) {
+        snprintf(text, text_bytes, "%" PRIu64 ".%02" PRIu64 "s", seconds, ms % 1000 / 10);
+    } else if (seconds < 60) {
+        snprintf(text, text_bytes, "%" PRIu64 "s", seconds);
+    } else if (seconds < 3600) {
+        snprintf(text, text_bytes, "%" PRIu64 "m%" PRIu64 "s", seconds / 60, seconds % 60);
+    } else if (seconds < 86400) {
+        snprintf(text, text_bytes, "%" PRIu64 "h%" PRIu64 "m", seconds / 3600, seconds / 60 % 60);
+    } else {
+        snprintf(text, text_bytes, "%" PRIu64 "d%" PRIu64 "h", seconds / 86400,
+                 seconds / 3600 % 24);
+    }
+    return text;
+}

@@ -23,4 +23,9 @@ int units_parse_duration_ms(const char *text, uint64_t *ret_ms, struct errmsg *e
  * text: at least 32 bytes. Returns text. */
 char *units_format_duration_ms(uint64_t ms, char *text, size_t text_bytes);
 
+/* Print a time that was measured, for people; it cannot be read back: "296us", "12ms", "4.57s",
+ * "4m57s", "3h2m", "2d5h". What is left out is cut off, not rounded.
+ * text: at least 32 bytes. Returns text. */
+char *units_format_span_us(uint64_t us, char *text, size_t text_bytes);
+
 #endif

@@ -110,6 +110,35 @@ static void what_is_printed_reads_back_the_same(void **unused)
     }
 }
 
+/* A rest of "296.676s" was told. */
+static void a_measured_time_is_told_in_two_units_at_most(void **unused)
+{
+    static const struct {
+        uint64_t us;
+        const char *text;
+    } rows[] = {
+        {0, "0s"},
+        {999, "999us"},
+        {12999, "12ms"},
+        {1000000, "1s"},
+        {1009999, "1s"},
+        {4570000, "4.57s"},
+        {59999999, "59.99s"},
+        {60000000, "1m0s"},
+        {296676000, "4m56s"},
+        {3599999999, "59m59s"},
+        {UINT64_C(10920000000), "3h2m"},
+        {UINT64_C(190800000000), "2d5h"},
+        {UINT64_MAX, "213503982d8h"},
+    };
+    char text[32];
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_string_equal(units_format_span_us(rows[i].us, text, sizeof text), rows[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -117,6 +146,7 @@ int main(void)
         cmocka_unit_test(everything_else_is_refused_and_named),
         cmocka_unit_test(a_bare_number_is_told_about_units),
         cmocka_unit_test(what_is_printed_reads_back_the_same),
+        cmocka_unit_test(a_measured_time_is_told_in_two_units_at_most),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
