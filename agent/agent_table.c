@@ -337,7 +337,8 @@ bool agent_table_problem(const struct agent *agent, struct errmsg *ret_problem)
         errmsg_set(ret_problem, 0, "the forwarding table is out of date%s%s", before, why);
     } else if (agent->table_is_gone) {
         errmsg_set(ret_problem, 0,
-                   "files of the forwarding table were removed from %s: a data plane that starts "
+                   "files of the forwarding table in %s were removed or replaced: a data plane "
+                   "that starts "
                    "now finds none until they are made anew%s%s",
                    agent->table_dir, before, why);
     } else {

@@ -1,6 +1,8 @@
 #include "agent/table/table_state.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "agent/table/table_files.h"
 #include "agent/table/table_map.h"
@@ -21,6 +23,9 @@ int state_file_make(int dir_fd, uint64_t number, uint32_t n_rows, struct state_f
     if (result != 0) {
         return result;
     }
+    struct stat info = {.st_ino = 0};
+    fstatat(dir_fd, name, &info, AT_SYMLINK_NOFOLLOW);
+    state.inode = info.st_ino;
     struct jury_state *header = (void *)state.bytes;
     *header = (struct jury_state){
         .magic = JURY_STATE_MAGIC,

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "agent/table/jury_table.h"
 #include "common/base/err.h"
@@ -12,6 +13,7 @@ struct state_file {
     uint64_t number;
     uint8_t *bytes; /* NULL: none */
     size_t n_bytes;
+    ino_t inode;
     uint32_t n_rows;
     struct jury_row *rows;
     uint64_t *sequences;

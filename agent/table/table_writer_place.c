@@ -2,6 +2,7 @@
 #include "agent/table/table_writer_private.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -69,24 +70,36 @@ int table_writer_reopen(struct table_writer *writer, struct errmsg *err)
     return 0;
 }
 
+/* The inode of a file that is none but itself; 0: nothing is there, or something else, such as a
+ * link to another file. */
+static ino_t file_at(const struct table_writer *writer, const char *name, struct stat *ret_info)
+{
+    bool is_file = fstatat(writer->dir_fd, name, ret_info, AT_SYMLINK_NOFOLLOW) == 0 &&
+                   S_ISREG(ret_info->st_mode);
+
+    return is_file ? ret_info->st_ino : 0;
+}
+
 bool table_writer_is_in_place(const struct table_writer *writer)
 {
     char name[TABLE_NAME_BYTES];
     struct stat info;
 
     return writer->root == NULL ||
-           (dir_is_in_place(writer) && fstatat(writer->dir_fd, TABLE_ROOT_NAME, &info, 0) == 0 &&
-            info.st_ino == writer->root_inode &&
-            fstatat(writer->dir_fd, table_layout_name(writer->layout_number, name), &info, 0) ==
-                0 &&
-            fstatat(writer->dir_fd, table_state_name(writer->state.number, name), &info, 0) == 0);
+           (dir_is_in_place(writer) &&
+            file_at(writer, TABLE_ROOT_NAME, &info) == writer->root_inode &&
+            file_at(writer, table_layout_name(writer->layout_number, name), &info) != 0 &&
+            file_at(writer, table_state_name(writer->state.number, name), &info) ==
+                writer->state.inode);
 }
 
-static bool is_shorter(const struct table_writer *writer, const char *name, size_t n_bytes)
+/* The file itself: another one in its place is as good as none, and the words are not lost. */
+static bool is_shorter(const struct table_writer *writer, const char *name, ino_t inode,
+                       size_t n_bytes)
 {
     struct stat info;
 
-    return fstatat(writer->dir_fd, name, &info, 0) == 0 && (uint64_t)info.st_size < n_bytes;
+    return file_at(writer, name, &info) == inode && (uint64_t)info.st_size < n_bytes;
 }
 
 bool table_writer_is_cut(const struct table_writer *writer, struct errmsg *err)
@@ -95,9 +108,10 @@ bool table_writer_is_cut(const struct table_writer *writer, struct errmsg *err)
     const char *name = NULL;
 
     table_state_name(writer->state.number, state_name);
-    if (is_shorter(writer, state_name, writer->state.n_bytes)) {
+    if (is_shorter(writer, state_name, writer->state.inode, writer->state.n_bytes)) {
         name = state_name;
-    } else if (writer->root != NULL && is_shorter(writer, TABLE_ROOT_NAME, sizeof *writer->root)) {
+    } else if (writer->root != NULL &&
+               is_shorter(writer, TABLE_ROOT_NAME, writer->root_inode, sizeof *writer->root)) {
         name = TABLE_ROOT_NAME;
     }
     if (name == NULL) {

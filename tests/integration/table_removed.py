@@ -77,8 +77,11 @@ def remove(tables, what):
     if what == "folder":
         shutil.rmtree(tables)
         return
-    for path in glob.glob(os.path.join(tables, what)):
+    name, _, link = what.partition(" as link to ")
+    for path in glob.glob(os.path.join(tables, name)):
         os.unlink(path)
+        if link:
+            os.symlink(link, path)
 
 
 def removed(cluster, agent, traffic, what, backends, port):
@@ -115,7 +118,7 @@ def in_its_place(agent, traffic):
     with open(agent.tables, "w") as file:
         file.write("in the way\n")
     sentence = wait_until("status says that the table is gone", 20, lambda: problems(agent))[0]
-    check("were removed from" in sentence, sentence)
+    check("were removed or replaced" in sentence, sentence)
     check(agent.status().health != HEALTHY, "status calls it healthy")
     ready = agent.call("NodeService/CheckReady")
     check(not ready.is_ready and any(c.name == "table" and not c.is_ok for c in ready.checks),
@@ -180,7 +183,8 @@ def main(options):
         wait_until("it is seen", 20, lambda: agent.status().data_planes and not problems(agent))
         traffic = Traffic("127.0.0.1", port)
         try:
-            for what in ("root", "layout.*", "state.*", "*", "folder"):
+            for what in ("root", "layout.*", "state.*", "*", "folder", "root as link to /dev/null",
+                         "state.* as link to /dev/null"):
                 removed(cluster, agent, traffic, what, backends, port)
             in_its_place(agent, traffic)
             status_file(agent, cluster.shims[1], traffic)

@@ -244,11 +244,48 @@ static void the_writer_sees_that_its_files_were_removed(void **state)
     }
 }
 
+/* Swapped for a link, or for another file, it was told as cut short, and ended the agent. */
+static void a_file_swapped_for_a_link_is_gone_and_not_cut(void **state)
+{
+    (void)state;
+    static const char *const swaps[] = {
+        "ln -sf /dev/null %s/root",
+        "for f in %s/state.*; do ln -sf /dev/null $f; done",
+        "for f in %s/layout.*; do ln -sf /dev/null $f; done",
+        "for f in %s/state.*; do cp -p $f $f.old; ln -sf $f.old $f; done",
+        "for f in %s/state.*; do echo > $f.other; mv -f $f.other $f; done",
+        "cd %s; echo > other; mv -f other root",
+    };
+
+    for (size_t i = 0; i < sizeof swaps / sizeof swaps[0]; i++) {
+        struct setup setup;
+        char command[SCRATCH_BYTES + 96];
+        setup_init(&setup);
+        CHECK(&setup, sketch_publish(setup.sketch, setup.writer, setup.dir, 1, &setup.err));
+        assert_true(table_writer_is_in_place(setup.writer));
+
+        snprintf(command, sizeof command, swaps[i], setup.dir);
+        assert_int_equal(system(command), 0);
+
+        assert_false(table_writer_is_in_place(setup.writer));
+        assert_false(table_writer_is_cut(setup.writer, &setup.err));
+        snprintf(command, sizeof command, "rm -f %s/*.old", setup.dir);
+        assert_int_equal(system(command), 0);
+        setup_close(&setup);
+    }
+}
+
 /* How many of the ways of removing files a reader recovers from, at the next publish. */
 static unsigned n_made_anew(void)
 {
-    static const char *const removals[] = {"rm %s/root", "rm %s/layout.*", "rm %s/state.*",
-                                           "rm -r %s/*", "rm -r %s",       "mv %s %s.away"};
+    static const char *const removals[] = {"rm %s/root",
+                                           "rm %s/layout.*",
+                                           "rm %s/state.*",
+                                           "rm -r %s/*",
+                                           "rm -r %s",
+                                           "mv %s %s.away",
+                                           "ln -sf /dev/null %s/root",
+                                           "for f in %s/[ls]*.*; do ln -sf /dev/null $f; done"};
     unsigned n_good = 0;
 
     for (size_t i = 0; i < sizeof removals / sizeof removals[0]; i++) {
@@ -294,7 +331,7 @@ static unsigned n_made_anew(void)
 static void removed_files_are_made_anew_by_the_next_publish(void **state)
 {
     (void)state;
-    assert_int_equal(n_made_anew(), 6);
+    assert_int_equal(n_made_anew(), 8);
 }
 
 static void a_stuck_sequence_ends_in_the_last_copy_or_in_single_words(void **state)
@@ -346,7 +383,7 @@ static void twin_a_writer_that_goes_on_without_its_files_is_caught(void **state)
 {
     (void)state;
     plant_set("table-stays-gone");
-    assert_true(n_made_anew() < 6);
+    assert_true(n_made_anew() < 8);
     plant_set(NULL);
 }
 
@@ -398,6 +435,7 @@ int main(void)
         cmocka_unit_test(every_index_of_a_layout_is_checked),
         cmocka_unit_test(a_missing_layout_is_absent_and_the_last_table_stays),
         cmocka_unit_test(the_writer_sees_that_its_files_were_removed),
+        cmocka_unit_test(a_file_swapped_for_a_link_is_gone_and_not_cut),
         cmocka_unit_test(removed_files_are_made_anew_by_the_next_publish),
         cmocka_unit_test(a_stuck_sequence_ends_in_the_last_copy_or_in_single_words),
 #ifdef JURY_PLANTS
