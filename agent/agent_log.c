@@ -116,6 +116,21 @@ static void log_guard(const struct event *event)
               by_text(event, by));
 }
 
+static void log_held(const struct event *event)
+{
+    char at[ENDPOINT_TEXT_BYTES], by[BY_BYTES];
+
+    if (event->n_backends > 0) {
+        snprintf(at, sizeof at, "%u-more", event->n_backends);
+    } else {
+        endpoint_format(&event->backend, at);
+    }
+    log_event(event->to ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "held_changed",
+              "group=%s backend=%s held=%s%s%s%s", event->group, at, event->to ? "yes" : "no",
+              event->to ? " source=" : "", event->to ? hold_source_word(event->hold_source) : "",
+              by_text(event, by));
+}
+
 static void log_one(const struct event *event)
 {
     char at[ENDPOINT_TEXT_BYTES];
@@ -169,11 +184,7 @@ static void log_one(const struct event *event)
         log_guard(event);
         return;
     case EVENT_HELD_CHANGED:
-        log_event(event->to ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "held_changed",
-                  "group=%s backend=%s held=%s%s%s%s", event->group,
-                  endpoint_format(&event->backend, at), event->to ? "yes" : "no",
-                  event->to ? " source=" : "",
-                  event->to ? hold_source_word(event->hold_source) : "", by_text(event, by));
+        log_held(event);
         return;
     case EVENT_NONE:
         return;

@@ -351,6 +351,9 @@ void engine_run_guards(struct engine *engine, uint32_t index)
 {
     bool is_ejecting = take_due(engine, index, GUARD_VELOCITY);
 
+    if (take_due(engine, index, GUARD_HOLD)) {
+        engine_tell_held_more(engine, index);
+    }
     /* Returns first: where one comes for one that goes, the group is not without any between. */
     if (take_due(engine, index, GUARD_RETURN) || take_due(engine, index, GUARD_DAMPING) ||
         (is_ejecting && engine_has_returns(&engine->scopes[index]))) {

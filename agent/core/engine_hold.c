@@ -35,20 +35,54 @@ static void tell_hold(struct engine *engine, const char *group, enum hold_source
     }
 }
 
-void engine_tell_held(struct engine *engine, uint32_t row, struct event *event)
+/* The first of a group is told by name and at once; those that follow within a V, together: of a
+ * mass failure under hold the log would else forget the verdicts before it. */
+bool engine_held_is_news(struct engine *engine, uint32_t row)
 {
     const struct engine_backend *backend = &engine->backends[row];
+    struct engine_scope *scope = &engine->scopes[backend->scope];
+
+    if (engine->now_ns >= scope->held_more_ns || plant_is("held-one-by-one")) {
+        scope->held_more_ns = engine->now_ns + engine->vote_interval_ns;
+        return true;
+    }
+    scope->n_held_more[(backend->held_causes & HELD_BY_HOLD) != 0]++;
+    engine_guard_due(engine, backend->scope, GUARD_HOLD, scope->held_more_ns);
+    return false;
+}
+
+void engine_tell_held(struct engine *engine, const struct engine_scope *scope, bool is_held,
+                      struct event *event)
+{
     struct hold_view holds[4];
     size_t n = engine_view_holds(engine, "", holds);
 
-    n += engine_view_holds(engine, engine->scopes[backend->scope].name, holds + n);
+    n += engine_view_holds(engine, scope->name, holds + n);
     event->guard = GUARD_HOLD;
-    event->to = (backend->held_causes & HELD_BY_HOLD) != 0;
-    event->from = !event->to;
-    if (event->to && n > 0) {
+    event->to = is_held;
+    event->from = !is_held;
+    if (is_held && n > 0) {
         event->hold_source = holds[0].source;
         str_copy(event->actor, sizeof event->actor, holds[0].by.actor);
     }
+}
+
+void engine_tell_held_more(struct engine *engine, uint32_t index)
+{
+    struct engine_scope *scope = &engine->scopes[index];
+
+    for (unsigned is_held = 0; is_held < 2; is_held++) {
+        if (scope->n_held_more[is_held] == 0) {
+            continue;
+        }
+        struct event *event = engine_log(engine, EVENT_HELD_CHANGED);
+
+        str_copy(event->group, sizeof event->group, scope->name);
+        event->n_backends = scope->n_held_more[is_held];
+        engine_tell_held(engine, scope, is_held != 0, event);
+        scope->n_held_more[is_held] = 0;
+    }
+    scope->held_more_ns = engine->now_ns + engine->vote_interval_ns;
 }
 
 uint64_t engine_hold_since_ns(const struct engine *engine, const struct engine_scope *scope)

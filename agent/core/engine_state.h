@@ -130,7 +130,9 @@ struct engine_scope {
     struct class_result result;
     uint64_t since_ns; /* of the group state */
 
-    uint8_t hold_sources; /* enum hold_source: HOLD_BY_GROUP, HOLD_BY_NODE_GROUP */
+    uint8_t hold_sources;    /* enum hold_source: HOLD_BY_GROUP, HOLD_BY_NODE_GROUP */
+    uint64_t held_more_ns;   /* until then backends that a hold keeps are told together, */
+    uint32_t n_held_more[2]; /* so many are to be told: not held any more, held */
     struct hold_origin held_by_group;
     struct hold_origin held_by_node;
     struct scope_guard guards[GUARD_KINDS]; /* by enum guard_kind */
@@ -416,9 +418,14 @@ void engine_follow_group_hold(struct engine *engine, struct engine_scope *scope,
                               const struct server_group *spec);
 /* Any hold is on for the scope, whether it freezes anything or not. */
 bool engine_is_held(const struct engine *engine, const struct engine_scope *scope);
-/* Fill in an event of a backend that is held from now on, or not any more: which hold, and whose.
- */
-void engine_tell_held(struct engine *engine, uint32_t row, struct event *event);
+/* A backend is held from now on, or not any more. True: that is an event of its own; false: it is
+ * told with others of its group, within one V. */
+bool engine_held_is_news(struct engine *engine, uint32_t row);
+/* Fill in that event: which hold, and whose. */
+void engine_tell_held(struct engine *engine, const struct engine_scope *scope, bool is_held,
+                      struct event *event);
+/* Those that are told together. */
+void engine_tell_held_more(struct engine *engine, uint32_t scope);
 /* Since when anything holds this scope; 0 = nothing does. */
 uint64_t engine_hold_since_ns(const struct engine *engine, const struct engine_scope *scope);
 

@@ -400,8 +400,9 @@ static void judge_row(struct engine *engine, uint32_t row, const struct tally *t
         tell_verdict(engine, row, before, tally);
         id_set_add(&engine->dirty_scopes, backend->scope);
     }
-    if (was_held != is_held(backend)) {
-        engine_tell_held(engine, row, log_backend(engine, backend, EVENT_HELD_CHANGED, tally));
+    if (was_held != is_held(backend) && engine_held_is_news(engine, row)) {
+        engine_tell_held(engine, &engine->scopes[backend->scope], is_held(backend),
+                         log_backend(engine, backend, EVENT_HELD_CHANGED, tally));
     }
     follow_reachable(engine, backend, answer.is_unreachable, tally);
 }

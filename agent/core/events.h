@@ -28,7 +28,7 @@ enum event_kind {
     EVENT_GUARD_CHANGED = 11,  /* guard; to: 1 entered, 0 left, or GUARD_EVENT_STOPPED; of a group,
                                   or  of all without one */
     EVENT_HELD_CHANGED = 12,   /* to: 1 a hold keeps a backend in service that the votes would take
-                                  out, 0 not any more; hold_source, actor */
+                                  out, 0 not any more; hold_source, actor; n_backends */
     EVENT_ADMIN_CHANGED = 13 /* from, to: enum admin_state; actor, if one alone changed the catalog
                                 meanwhile */
 };
@@ -66,6 +66,7 @@ struct event {
     uint8_t n_votes;
     uint8_t doubt_score;  /* 0..7, the highest of all kinds */
     uint8_t doubt_causes; /* bits 1 << enum doubt_cause */
+    uint32_t n_backends;  /* so many of the group, told together; 0 = the one that is named */
     uint64_t node_id;     /* the peer, or this node */
     uint64_t revision;
     uint64_t since_first_fail_ns;     /* verdicts to unhealthy: since the start of this node's first

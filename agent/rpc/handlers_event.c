@@ -147,6 +147,19 @@ static char *guard_sentence(const struct view *view, const struct event *event, 
 
 static char *held_sentence(const struct view *view, const struct event *event, const char *what)
 {
+    unsigned n = event->n_backends;
+
+    if (n > 0 && event->to == 0) {
+        return wire_format(view->arena, "no hold keeps %u more %s of %s in service any more", n,
+                           n == 1 ? "backend" : "backends", what);
+    }
+    if (n > 0) {
+        return wire_format(view->arena,
+                           "%u more %s of %s %s in service by a hold (%s%s%s), against the votes",
+                           n, n == 1 ? "backend" : "backends", what, n == 1 ? "stays" : "stay",
+                           hold_source_word(event->hold_source),
+                           event->actor[0] != '\0' ? ", by " : "", event->actor);
+    }
     if (event->to == 0) {
         return wire_format(view->arena, "no hold keeps %s in service any more", what);
     }
@@ -262,6 +275,7 @@ Jury__V1__Event *handle_event_new(const struct view *view, const struct event *e
     }
     message->guard = (Jury__V1__Guard)event->guard;
     message->actor = wire_text(view->arena, event->actor);
+    message->n_backends = event->n_backends;
     message->message = sentence(view, event);
     return message;
 }

@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 
 #include "agent/core/catalog_apply.h"
 #include "tests/lib/catalog_builder.h"
+#include "tests/unit/core/engine_fixture.h"
 
 static const struct server_group *group_of(const struct catalog *catalog, const char *name)
 {
@@ -99,12 +101,75 @@ static void a_hold_of_no_group_is_refused_by_name(void **unused)
     catalog_state_free(state);
 }
 
+#define MANY 200
+
+/* Backends that events told since `first`, and how many events that took. */
+static unsigned count_held(const struct fixture *f, uint64_t first, bool is_held, unsigned *ret_n)
+{
+    unsigned n_backends = 0;
+
+    *ret_n = 0;
+    for (uint64_t i = first; i < engine_event_next(f->engine); i++) {
+        const struct event *event = engine_event_at(f->engine, i);
+
+        if (event->kind == EVENT_HELD_CHANGED && event->to == is_held) {
+            n_backends += event->n_backends > 0 ? event->n_backends : 1;
+            (*ret_n)++;
+        }
+    }
+    return n_backends;
+}
+
+static void hold_all(struct fixture *f, bool is_on)
+{
+    struct hold_override override = {.group = "", .is_on = is_on, .actor = "ops"};
+
+    step(f, &(struct engine_event){.kind = ENGINE_HOLD, .u.hold = &override});
+}
+
+/* One event a backend pushed the verdicts before it out of the log. */
+static void a_mass_failure_under_hold_is_two_events_of_a_group(void **state)
+{
+    struct fixture *f = *state;
+    static char at[MANY][24];
+    static char endpoints[MANY * 24];
+    unsigned n;
+
+    endpoints[0] = '\0';
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(at[i], sizeof at[i], "10.0.0.%u:80", i + 1);
+        strcat(strcat(endpoints, i == 0 ? "" : " "), at[i]);
+    }
+    put(f, endpoints, RULE_LOCAL);
+    hold_all(f, true);
+    uint64_t first = engine_event_next(f->engine);
+    for (unsigned turn = 0; turn < 20; turn++) {
+        f->now_ns += MS;
+        for (unsigned i = 0; i < MANY; i++) {
+            result(f, target_of(f, at[i]), turn < 10 ? REASON_OK : REASON_CONNECT_FAILED);
+        }
+    }
+    tick(f, SECOND);
+    tick(f, SECOND);
+    assert_int_equal(view_of(f, at[MANY - 1]).health_state, HEALTH_HEALTHY);
+    assert_int_equal(count_held(f, first, true, &n), MANY);
+    assert_int_equal(n, 2);
+
+    hold_all(f, false);
+    tick(f, SECOND);
+    tick(f, SECOND);
+    assert_int_equal(view_of(f, at[MANY - 1]).health_state, HEALTH_UNHEALTHY);
+    assert_int_equal(count_held(f, first, false, &n), MANY);
+    assert_int_equal(n, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_hold_says_who_switched_it_and_a_document_keeps_it),
         cmocka_unit_test(the_same_switch_again_changes_nothing),
         cmocka_unit_test(a_hold_of_no_group_is_refused_by_name),
+        TEST(a_mass_failure_under_hold_is_two_events_of_a_group),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
