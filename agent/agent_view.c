@@ -111,10 +111,11 @@ void agent_view_node(void *user, struct rpc_node *ret_node)
     if (agent->probes != NULL) {
         probe_thread_counts(agent->probes, &counts);
         ret_node->n_probes_in_flight = (uint32_t)counts.values[PROBE_N_IN_FLIGHT];
-        bool is_half_open =
-            (probe_thread_capabilities(agent->probes) & PROBE_CAN_TCP_HALF_OPEN) != 0;
+        uint32_t capabilities = probe_thread_capabilities(agent->probes);
+        bool is_half_open = (capabilities & PROBE_CAN_TCP_HALF_OPEN) != 0;
         ret_node->probe_engine = is_half_open ? "connect, packet" : "connect";
-        ret_node->capabilities = is_half_open ? "tcp-full,tcp-half-open,http" : "tcp-full,http";
+        probe_capabilities_format(capabilities, ret_node->capabilities,
+                                  sizeof ret_node->capabilities);
         ret_node->half_open_problem = probe_thread_packet_problem(agent->probes);
     }
     if (agent->table != NULL) {
@@ -240,40 +241,19 @@ static void check_catalog(const struct agent *agent, struct rpc_ready_check *che
 
 static void check_votes(const struct agent *agent, struct rpc_ready_check *check)
 {
-    struct engine_status status = {.n_fresh = 0};
-
-    if (agent->engine != NULL) {
-        engine_view_status(agent->engine, clock_monotonic_ns(), &status);
-    }
-    check->is_ok = agent->engine != NULL && status.n_trusted >= status.quorum;
-    if (status.n_trusted < status.n_fresh) {
-        errmsg_set(&check->message, 0,
-                   "%u of %u observers are fresh, %u of them doubt their own probes; %u are needed",
-                   status.n_fresh, status.n_observers, status.n_fresh - status.n_trusted,
-                   status.quorum);
-    } else if (!check->is_ok) {
-        errmsg_set(&check->message, 0, "votes of %u of %u observers are fresh, %u are needed",
-                   status.n_fresh, status.n_observers, status.quorum);
-    }
+    check->is_ok = agent->engine != NULL &&
+                   engine_votes_suffice(agent->engine, clock_monotonic_ns(), &check->message);
 }
 
 static void check_probes(const struct agent *agent, struct rpc_ready_check *check)
 {
-    struct doubt_view doubt = {.score = 0};
-    char text[DOUBT_SENTENCE_BYTES];
-
     check->is_ok = agent->probes != NULL && !atomic_load(&agent->probe_loop.is_stalled);
-    if (agent->engine != NULL) {
-        engine_view_doubt(agent->engine, clock_monotonic_ns(), &doubt);
-    }
-    if (check->is_ok && doubt.suspect_mask != 0) {
-        check->is_ok = false;
-        errmsg_set(&check->message, 0, "%s",
-                   doubt_sentence_format(doubt.suspect_mask, doubt.causes, text));
-    } else if (!check->is_ok) {
+    if (!check->is_ok) {
         errmsg_set(&check->message, 0,
                    agent->probes == NULL ? "the probe thread does not run"
                                          : "the probe thread stands still");
+    } else if (agent->engine != NULL) {
+        check->is_ok = engine_probes_are_trusted(agent->engine, &check->message);
     }
 }
 

@@ -265,6 +265,12 @@ struct engine_status {
 };
 void engine_view_status(const struct engine *engine, uint64_t now_ns,
                         struct engine_status *ret_status);
+/* Whether this node can be relied on for verdicts. The sentence: why not, or what is short all the
+ * same; empty = nothing. */
+/* As many observers are heard, and trust their own probes, as it takes to take a backend out. */
+bool engine_votes_suffice(const struct engine *engine, uint64_t now_ns, struct errmsg *ret_text);
+/* This node trusts its own probes: one that does not would give its users nothing to wait for. */
+bool engine_probes_are_trusted(const struct engine *engine, struct errmsg *ret_text);
 /* All members of the catalog by id. Returns their number. */
 size_t engine_view_peers(const struct engine *engine, uint64_t now_ns,
                          struct peer_view peers[LIMIT_NODES]);

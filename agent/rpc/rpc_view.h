@@ -70,7 +70,7 @@ struct rpc_node {
     struct errmsg table_problem;
     bool is_last_known_good; /* the catalog in use is from the file, not from the store */
     const char *probe_engine;
-    const char *capabilities; /* comma-separated */
+    char capabilities[128]; /* comma-separated */
     const char
         *half_open_problem; /* why there are no half-open probes; NULL or empty = there are */
     const char *libraries;  /* comma-separated, "raft 0.22.1,libzmq 4.3.4" */

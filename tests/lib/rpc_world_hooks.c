@@ -218,7 +218,7 @@ static void hook_node(void *user, struct rpc_node *ret_node)
     ret_node->node_id = node->id;
     ret_node->epoch = 1;
     ret_node->probe_engine = "connect";
-    ret_node->capabilities = "tcp-full,http";
+    snprintf(ret_node->capabilities, sizeof ret_node->capabilities, "tcp-full,http");
     ret_node->libraries = "raft 0.22.1,libzmq 4.3.4";
     ret_node->feature_level = node->feature_level;
     if (catalog_n_nodes(engine_catalog(node->engine)) > 0) {

@@ -222,7 +222,7 @@ static void hook_node(void *user, struct rpc_node *ret_node)
     ret_node->uptime_ns = asked->world->now_ns - node->started_ns;
     ret_node->is_last_known_good = catalog != NULL && node->store_revision == 0;
     ret_node->probe_engine = "simulated";
-    ret_node->capabilities = "tcp_full,http";
+    snprintf(ret_node->capabilities, sizeof ret_node->capabilities, "tcp-full,http");
     ret_node->libraries = "";
     ret_node->feature_level = feature_level();
     snprintf(ret_node->mesh_address, sizeof ret_node->mesh_address, "10.255.0.%u:7400",
@@ -272,14 +272,25 @@ static bool hook_data_plane(void *user, size_t index, struct rpc_data_plane *ret
 
 static bool hook_ready_check(void *user, size_t index, struct rpc_ready_check *ret_check)
 {
+    static const char *const names[] = {"leader", "votes", "probes"};
     const struct asked *asked = user;
 
-    snprintf(ret_check->name, sizeof ret_check->name, "leader");
-    ret_check->is_ok = world_leader(asked->world, asked->node->id) != 0;
-    if (!ret_check->is_ok) {
-        errmsg_set(&ret_check->message, 0, "no leader is known");
+    if (index >= sizeof names / sizeof names[0]) {
+        return false;
     }
-    return index == 0;
+    snprintf(ret_check->name, sizeof ret_check->name, "%s", names[index]);
+    if (index == 1) {
+        ret_check->is_ok = engine_votes_suffice(
+            asked->node->engine, world_local_ns(asked->world, asked->node), &ret_check->message);
+    } else if (index == 2) {
+        ret_check->is_ok = engine_probes_are_trusted(asked->node->engine, &ret_check->message);
+    } else {
+        ret_check->is_ok = world_leader(asked->world, asked->node->id) != 0;
+        if (!ret_check->is_ok) {
+            errmsg_set(&ret_check->message, 0, "no leader is known");
+        }
+    }
+    return true;
 }
 
 static void hook_counters(void *user, counter_emit emit, void *to)
