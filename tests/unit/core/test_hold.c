@@ -1,4 +1,6 @@
-/* The hold switch in the catalog: who switched it, and that a document does not undo it. */
+/* The hold switch in the catalog: who switched it, and that a document does not undo it; how the
+ * engine tells what it keeps.
+ * ctest labels: twin */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +11,7 @@
 #include <cmocka.h>
 
 #include "agent/core/catalog_apply.h"
+#include "common/base/plant.h"
 #include "tests/lib/catalog_builder.h"
 #include "tests/unit/core/engine_fixture.h"
 
@@ -127,13 +130,11 @@ static void hold_all(struct fixture *f, bool is_on)
     step(f, &(struct engine_event){.kind = ENGINE_HOLD, .u.hold = &override});
 }
 
-/* One event a backend pushed the verdicts before it out of the log. */
-static void a_mass_failure_under_hold_is_two_events_of_a_group(void **state)
+/* All of a group fail under hold, and the hold ends. ret_n: events that told it, of each. */
+static void fail_many(struct fixture *f, unsigned ret_n[2])
 {
-    struct fixture *f = *state;
     static char at[MANY][24];
     static char endpoints[MANY * 24];
-    unsigned n;
 
     endpoints[0] = '\0';
     for (unsigned i = 0; i < MANY; i++) {
@@ -152,16 +153,36 @@ static void a_mass_failure_under_hold_is_two_events_of_a_group(void **state)
     tick(f, SECOND);
     tick(f, SECOND);
     assert_int_equal(view_of(f, at[MANY - 1]).health_state, HEALTH_HEALTHY);
-    assert_int_equal(count_held(f, first, true, &n), MANY);
-    assert_int_equal(n, 2);
+    assert_int_equal(count_held(f, first, true, &ret_n[1]), MANY);
 
     hold_all(f, false);
     tick(f, SECOND);
     tick(f, SECOND);
     assert_int_equal(view_of(f, at[MANY - 1]).health_state, HEALTH_UNHEALTHY);
-    assert_int_equal(count_held(f, first, false, &n), MANY);
-    assert_int_equal(n, 2);
+    assert_int_equal(count_held(f, first, false, &ret_n[0]), MANY);
 }
+
+/* One event a backend pushed the verdicts before it out of the log. */
+static void a_mass_failure_under_hold_is_two_events_of_a_group(void **state)
+{
+    unsigned n[2];
+
+    fail_many(*state, n);
+    assert_int_equal(n[1], 2);
+    assert_int_equal(n[0], 2);
+}
+
+#ifdef JURY_PLANTS
+static void twin_one_event_a_backend_is_caught(void **state)
+{
+    unsigned n[2];
+
+    plant_set("held-one-by-one");
+    fail_many(*state, n);
+    plant_set(NULL);
+    assert_int_equal(n[1], MANY);
+}
+#endif
 
 int main(void)
 {
@@ -170,6 +191,9 @@ int main(void)
         cmocka_unit_test(the_same_switch_again_changes_nothing),
         cmocka_unit_test(a_hold_of_no_group_is_refused_by_name),
         TEST(a_mass_failure_under_hold_is_two_events_of_a_group),
+#ifdef JURY_PLANTS
+        TEST(twin_one_event_a_backend_is_caught),
+#endif
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
