@@ -3,6 +3,7 @@
 
 #include "agent/core/engine_view.h"
 #include "agent/rpc/handlers_part.h"
+#include "common/base/units.h"
 #include "common/model/doubt.h"
 #include "common/wire/object.h"
 
@@ -44,6 +45,19 @@ static void add_store_problems(const struct view *view, const struct rpc_store *
     }
 }
 
+static char *silent_sentence(const struct view *view, const Jury__V1__MemberStatus *member)
+{
+    char age[32];
+
+    if (member->age == NULL) {
+        return wire_format(view->arena, "node %" PRIu64 " was never heard here",
+                           member->node->node_id);
+    }
+    return wire_format(
+        view->arena, "node %" PRIu64 " was last heard %s ago", member->node->node_id,
+        units_format_span_us((uint64_t)member->age->seconds * 1000000, age, sizeof age));
+}
+
 static void add_member_problems(const struct view *view, Jury__V1__GetStatusResponse *response)
 {
     for (size_t i = 0; i < response->n_members; i++) {
@@ -55,13 +69,7 @@ static void add_member_problems(const struct view *view, Jury__V1__GetStatusResp
             continue;
         }
         if (observes && !member->is_heard) {
-            add_problem(view, response,
-                        member->age == NULL
-                            ? wire_format(view->arena, "node %" PRIu64 " was never heard here",
-                                          member->node->node_id)
-                            : wire_format(view->arena,
-                                          "node %" PRIu64 " was last heard %" PRId64 " s ago",
-                                          member->node->node_id, member->age->seconds));
+            add_problem(view, response, silent_sentence(view, member));
         }
         if (member->is_restored) {
             add_problem(view, response,

@@ -8,6 +8,7 @@
 #include "agent/rpc/rpc_internal.h"
 #include "common/base/plant.h"
 #include "common/base/str.h"
+#include "common/base/units.h"
 #include "common/wire/unpack.h"
 #include "jury/v1/config.pb-c.h"
 
@@ -161,8 +162,10 @@ static size_t add_peer(struct rpc_server *server, uint64_t node_id, size_t used,
     if (age_ns == RPC_NEVER_NS) {
         n = snprintf(message->text + used, room, ", node %" PRIu64 " was never heard", node_id);
     } else {
-        n = snprintf(message->text + used, room, ", node %" PRIu64 " was heard %.1f s ago", node_id,
-                     (double)age_ns / 1e9);
+        char age[32];
+
+        n = snprintf(message->text + used, room, ", node %" PRIu64 " was heard %s ago", node_id,
+                     units_format_span_us(age_ns / NS_PER_US, age, sizeof age));
     }
     return n < 0 || (size_t)n >= room ? sizeof message->text - 1 : used + (size_t)n;
 }

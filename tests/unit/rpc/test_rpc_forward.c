@@ -275,14 +275,14 @@ static void without_a_leader_writes_and_reads_fail_within_a_second_and_name_the_
     const struct rpc_world_reply *reply = rpc_world_wait(world, write, 1000);
     assert_int_equal(reply->code, ERR_NOLEADER);
     assert_string_equal(reply->message,
-                        "no leader: nothing was changed; this is node 2, node 1 was heard 0.2 s "
+                        "no leader: nothing was changed; this is node 2, node 1 was heard 200ms "
                         "ago, node 3 was never heard");
     assert_in_range(ms_since(reply, start_ns), 800, 999);
     reply = rpc_world_wait(world, read, 1000);
     assert_int_equal(reply->code, ERR_NOLEADER);
     assert_string_equal(reply->message,
                         "no leader: the newest committed state cannot be known; this is node 2, "
-                        "node 1 was heard 0.2 s ago, node 3 was never heard");
+                        "node 1 was heard 200ms ago, node 3 was never heard");
     assert_in_range(ms_since(reply, start_ns), 800, 999);
     reply = rpc_world_wait(world, stale, 1);
     assert_int_equal(reply->code, ERR_NOTFOUND);
