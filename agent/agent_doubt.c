@@ -12,9 +12,9 @@
 #define SENTINEL_TIMEOUT_MS 300
 #define SENTINEL_INTERVAL_MS 200
 #define SENTINEL_IN_FLIGHT 16
-#define SENTINEL_KINDS                                                     \
-    (1U << CHECK_TYPE_TCP | 1U << CHECK_TYPE_HTTP | 1U << CHECK_TYPE_TLS | \
-     1U << CHECK_TYPE_GRPC) /* all that are made with TCP connections of the kernel */
+#define SENTINEL_KINDS                                                                             \
+    (1U << CHECK_TYPE_TCP | 1U << CHECK_TYPE_HTTP | 1U << CHECK_TYPE_TLS | 1U << CHECK_TYPE_GRPC | \
+     1U << CHECK_TYPE_UDP) /* what they test is the way, of all of them */
 
 /* --- late loops --- */
 

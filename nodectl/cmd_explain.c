@@ -128,7 +128,11 @@ static char *default_line(const struct subject *subject, const struct spec_field
                           size_t text_bytes)
 {
     char texts[3][VALUE_TEXT_BYTES];
-    bool is_http = subject->table->name != NULL && strcmp(subject->table->name, "http") == 0;
+    const char *table = subject->table->name == NULL ? "" : subject->table->name;
+    /* The fields of tcp are those of every group's default. */
+    enum check_type type = strcmp(table, "tcp") == 0
+                               ? CHECK_TYPE_NONE
+                               : (enum check_type)names_value(&names_check_type, table);
     void *base = calloc(1, subject->kind->bytes);
 
     text[0] = '\0';
@@ -141,7 +145,7 @@ static char *default_line(const struct subject *subject, const struct spec_field
                 profile_backend_defaults(explain_profiles[i], base);
             }
         } else {
-            explain_defaults(subject->kind, explain_profiles[i], is_http, base);
+            explain_defaults(subject->kind, explain_profiles[i], type, base);
             from += subject->offset;
         }
         explain_default_text(field, from, texts[i], sizeof texts[i]);
@@ -185,6 +189,8 @@ static const char *type_word(const struct spec_field *field)
         return "HTTP status codes";
     case SPEC_TYPE_RULE:
         return "rule";
+    case SPEC_TYPE_DATA:
+        return "text or hex";
     case SPEC_TYPE_PUBLIC_KEY:
         return "public key";
     case SPEC_TYPE_TIME:

@@ -12,7 +12,7 @@ extern const enum profile explain_profiles[EXPLAIN_N_PROFILES];
 
 /* What a document of the kind starts from, into a zeroed struct; of a group with an http check if
  * asked for, since the http fields exist with it only. */
-void explain_defaults(const struct spec_kind_info *kind, enum profile profile, bool is_http,
+void explain_defaults(const struct spec_kind_info *kind, enum profile profile, enum check_type type,
                       void *base);
 /* Whether a default can be told in one text. */
 bool explain_has_default(const struct spec_field *field);

@@ -14,17 +14,16 @@
 
 const enum profile explain_profiles[EXPLAIN_N_PROFILES] = {PROFILE_GWLB, PROFILE_NLB, PROFILE_CLB};
 
-/* Structs that a document of the kind starts from; of a group with an http check if the http
- * fields are asked for, since they exist with it only. */
-void explain_defaults(const struct spec_kind_info *kind, enum profile profile, bool is_http,
+/* Structs that a document of the kind starts from; of a group with a check of the type whose fields
+ * are asked for, since they exist with it only. */
+void explain_defaults(const struct spec_kind_info *kind, enum profile profile, enum check_type type,
                       void *base)
 {
     spec_defaults(kind->kind, profile, PROTOCOL_NONE, base);
-    if (kind->kind == SPEC_GROUP && is_http) {
+    if (kind->kind == SPEC_GROUP) {
         struct server_group *group = base;
 
-        profile_check_defaults(profile, (enum protocol)group->protocol, CHECK_TYPE_HTTP,
-                               &group->check);
+        profile_check_defaults(profile, (enum protocol)group->protocol, type, &group->check);
     }
 }
 
@@ -43,8 +42,9 @@ char *explain_default_text(const struct spec_field *field, const void *base, cha
     const void *from = (const uint8_t *)base + field->offset;
 
     text[0] = '\0';
-    if (!explain_has_default(field) ||
-        ((field->flags & SPEC_OMIT_ZERO) != 0 && value_is_zero(field, from))) {
+    bool has_none = (field->flags & SPEC_OMIT_ZERO) != 0 ||
+                    (field->type == SPEC_TYPE_WORD && field->zero_word == NULL);
+    if (!explain_has_default(field) || (has_none && value_is_zero(field, from))) {
         return text;
     }
     return value_format(field, from, text, text_bytes);
@@ -100,7 +100,8 @@ static void put_profile_rows(struct render_table *rows, const struct spec_table 
         render_row(rows);
         render_cell(rows, "%s", path);
         for (size_t b = 0; b < n_bases; b++) {
-            render_cell(rows, "%s", profile_cell(field, bases[b], text, sizeof text));
+            render_cell(rows, "%s",
+                        bases[b] == NULL ? "-" : profile_cell(field, bases[b], text, sizeof text));
         }
         if ((field->flags & SPEC_LATER) != 0) {
             render_cell(rows, "not available yet");
@@ -133,19 +134,25 @@ static void put_weight_row(struct render_table *rows, const enum profile wanted[
 static int put_profiles(struct ctl *ctl, const enum profile wanted[], size_t n)
 {
     struct render_column columns[5] = {{"FIELD", false}};
-    struct server_group *groups = calloc(2 * n, sizeof *groups);
+    struct server_group *groups = calloc(3 * n, sizeof *groups);
     const uint8_t *plain[3];
     const uint8_t *http[3];
+    const uint8_t *udp[3];
 
     if (groups == NULL) {
         return ctl_fail(ctl, ERR_NOMEM, "out of memory");
     }
     for (size_t i = 0; i < n; i++) {
         columns[i + 1].title = names_word(&names_profile, wanted[i]);
-        explain_defaults(spec_kind_info(SPEC_GROUP), wanted[i], false, &groups[2 * i]);
-        explain_defaults(spec_kind_info(SPEC_GROUP), wanted[i], true, &groups[2 * i + 1]);
-        plain[i] = (const uint8_t *)&groups[2 * i];
-        http[i] = (const uint8_t *)&groups[2 * i + 1].check.http;
+        const struct spec_kind_info *kind = spec_kind_info(SPEC_GROUP);
+        struct server_group *group = &groups[3 * i];
+
+        explain_defaults(kind, wanted[i], CHECK_TYPE_NONE, &group[0]);
+        explain_defaults(kind, wanted[i], CHECK_TYPE_HTTP, &group[1]);
+        explain_defaults(kind, wanted[i], CHECK_TYPE_UDP, &group[2]);
+        plain[i] = (const uint8_t *)&group[0];
+        http[i] = (const uint8_t *)&group[1].check.http;
+        udp[i] = wanted[i] == PROFILE_GWLB ? NULL : (const uint8_t *)&group[2].check.udp;
     }
     columns[n + 1].title = "ALLOWED";
     struct render_table *rows = render_table_new(columns, n + 2);
@@ -153,15 +160,18 @@ static int put_profiles(struct ctl *ctl, const enum profile wanted[], size_t n)
         spec_field_find(spec_kind_info(SPEC_GROUP)->spec, "check")->fields;
     put_profile_rows(rows, spec_kind_info(SPEC_GROUP)->spec, plain, n, "");
     put_profile_rows(rows, spec_field_find(check, "http")->fields, http, n, "check.http.");
+    put_profile_rows(rows, spec_field_find(check, "udp")->fields, udp, n, "check.udp.");
     put_weight_row(rows, wanted, n);
     render_table_print(ctl, rows);
     free(groups);
-    fputs(
-        "\n- = not available yet. The check is tcp by default; check.http.* are the defaults of an "
-        "http\ncheck. With gwlb a check is tcp or http and a weight is 0 or 100. Self-doubt and "
-        "the "
-        "hold\nswitch are always there: nodectl explain self-doubt, nodectl explain guards.\n",
-        ctl->out);
+    fputs("\n- = not available. The check is tcp by default, with clb and protocol udp it is udp "
+          "with "
+          "timeout\n10s and interval 5s; check.http.* and check.udp.* are the defaults of such "
+          "checks. "
+          "With gwlb a\ncheck is tcp or http and a weight is 0 or 100. Self-doubt and the hold "
+          "switch "
+          "are always there:\nnodectl explain self-doubt, nodectl explain guards.\n",
+          ctl->out);
     return 0;
 }
 
@@ -190,7 +200,7 @@ int explain_reason(struct ctl *ctl, const char *word)
 {
     static const struct render_column columns[] = {
         {"REASON", false}, {"COUNTS AS", false}, {"MEANING", false}};
-    static const char *const classes[] = {"-", "pass", "fail", "nothing: a fault of this node"};
+    static const char *const classes[] = {"-", "pass", "fail", "nothing"};
     struct render_table *rows = render_table_new(columns, 3);
     size_t n = 0;
 

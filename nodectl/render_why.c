@@ -239,7 +239,7 @@ static void put_rule(FILE *out, const Jury__V1__VerdictRule *rule)
 static const char *window_answers(const Jury__V1__OwnProbing *probing)
 {
     const Jury__V1__ProbeResult *last = probing->last;
-    bool has_passed = last != NULL && last->reason == JURY__V1__PROBE_REASON__PROBE_REASON_OK;
+    bool has_passed = last != NULL && probe_reason_class((unsigned)last->reason) == PROBE_PASS;
 
     return has_passed ? "with answers like the last" : "with answers at once";
 }

@@ -135,27 +135,70 @@ static void read_http(struct codec_in *in, struct http_check *http)
     }
 }
 
-static void write_udp(struct bytes_writer *writer, const struct udp_check *udp)
+static void write_data(struct bytes_writer *writer, const uint8_t bytes[], uint16_t n_bytes)
 {
-    assert(udp->n_payload_bytes <= sizeof udp->payload);
-    assert(udp->n_expect_bytes <= sizeof udp->expect);
-    bytes_write_u8(writer, udp->method);
-    bytes_write_u16(writer, udp->n_payload_bytes);
-    bytes_write_copy(writer, udp->payload, udp->n_payload_bytes);
-    bytes_write_u16(writer, udp->n_expect_bytes);
-    bytes_write_copy(writer, udp->expect, udp->n_expect_bytes);
+    bytes_write_u16(writer, n_bytes);
+    bytes_write_copy(writer, bytes, n_bytes);
 }
 
-static uint16_t read_udp_bytes(struct codec_in *in, uint8_t bytes[LIMIT_UDP_PAYLOAD_BYTES])
+static uint16_t read_data(struct codec_in *in, uint8_t bytes[], size_t n_max)
 {
     uint16_t n_bytes = bytes_read_u16(&in->bytes);
 
-    if (n_bytes > LIMIT_UDP_PAYLOAD_BYTES) {
+    if (n_bytes > n_max) {
         in->bytes.failed = true;
         return 0;
     }
     bytes_read_copy(&in->bytes, bytes, n_bytes);
     return n_bytes;
+}
+
+/* What level 3 brought is written only if it is used. */
+static bool has_more(const struct codec_in *in)
+{
+    return in->minor >= 3 && in->bytes.left > 0;
+}
+
+static void write_udp(struct bytes_writer *writer, const struct udp_check *udp)
+{
+    bytes_write_u8(writer, udp->method);
+    write_data(writer, udp->payload.bytes, udp->payload.n_bytes);
+    write_data(writer, udp->expect.bytes, udp->expect.n_bytes);
+    if (udp->mask.n_bytes > 0) {
+        write_data(writer, udp->mask.bytes, udp->mask.n_bytes);
+    }
+}
+
+static void read_udp(struct codec_in *in, struct udp_check *udp)
+{
+    udp->method = bytes_read_u8(&in->bytes);
+    udp->payload.n_bytes = read_data(in, udp->payload.bytes, sizeof udp->payload.bytes);
+    udp->expect.n_bytes = read_data(in, udp->expect.bytes, sizeof udp->expect.bytes);
+    if (has_more(in)) {
+        udp->mask.n_bytes = read_data(in, udp->mask.bytes, sizeof udp->mask.bytes);
+    }
+}
+
+static void write_tcp(struct bytes_writer *writer, const struct tcp_check *tcp)
+{
+    bytes_write_u8(writer, tcp->handshake);
+    bytes_write_u8(writer, tcp->close);
+    bytes_write_u8(writer, tcp->on_timeout);
+    if (tcp->send.n_bytes > 0 || tcp->expect.n_bytes > 0) {
+        write_data(writer, tcp->send.bytes, tcp->send.n_bytes);
+        write_data(writer, tcp->expect.bytes, tcp->expect.n_bytes);
+    }
+}
+
+static void read_tcp(struct codec_in *in, struct tcp_check *tcp)
+{
+    tcp->handshake = bytes_read_u8(&in->bytes);
+    tcp->close = bytes_read_u8(&in->bytes);
+    tcp->on_timeout = bytes_read_u8(&in->bytes);
+    if (has_more(in)) {
+        tcp->send.n_bytes = read_data(in, tcp->send.bytes, sizeof tcp->send.bytes);
+        tcp->expect.n_bytes = read_data(in, tcp->expect.bytes, sizeof tcp->expect.bytes);
+    }
 }
 
 void codec_write_check(struct bytes_writer *writer, const struct health_check *check)
@@ -172,9 +215,7 @@ void codec_write_check(struct bytes_writer *writer, const struct health_check *c
     bytes_write_u8(writer, check->unhealthy_threshold);
     size_t type_begin = codec_begin(writer);
     if (check->type == CHECK_TYPE_TCP) {
-        bytes_write_u8(writer, check->tcp.handshake);
-        bytes_write_u8(writer, check->tcp.close);
-        bytes_write_u8(writer, check->tcp.on_timeout);
+        write_tcp(writer, &check->tcp);
     } else if (check->type == CHECK_TYPE_HTTP) {
         write_http(writer, &check->http);
     } else if (check->type == CHECK_TYPE_UDP) {
@@ -200,15 +241,11 @@ void codec_read_check(struct codec_in *in, struct health_check *ret_check)
     check->unhealthy_threshold = bytes_read_u8(&block.bytes);
     struct codec_in fields = codec_open(&block);
     if (check->type == CHECK_TYPE_TCP) {
-        check->tcp.handshake = bytes_read_u8(&fields.bytes);
-        check->tcp.close = bytes_read_u8(&fields.bytes);
-        check->tcp.on_timeout = bytes_read_u8(&fields.bytes);
+        read_tcp(&fields, &check->tcp);
     } else if (check->type == CHECK_TYPE_HTTP) {
         read_http(&fields, &check->http);
     } else if (check->type == CHECK_TYPE_UDP) {
-        check->udp.method = bytes_read_u8(&fields.bytes);
-        check->udp.n_payload_bytes = read_udp_bytes(&fields, check->udp.payload);
-        check->udp.n_expect_bytes = read_udp_bytes(&fields, check->udp.expect);
+        read_udp(&fields, &check->udp);
     }
     codec_shut(&block, &fields);
     codec_shut(in, &block);

@@ -167,6 +167,15 @@ static int check_place(struct plan *plan, const struct listener_draft *draft, ui
     return 0;
 }
 
+static int refuse_protocol(struct plan *plan, const struct listener *listener,
+                           const struct catalog_group *group)
+{
+    return plan_refuse(plan, ERR_INVALID,
+                       "listener \"%s\": protocol %s does not fit server group \"%s\", which is %s",
+                       listener->name, names_word(&names_protocol, listener->protocol),
+                       listener->group, names_word(&names_protocol, group->spec.protocol));
+}
+
 static int check_reference(struct plan *plan, const struct listener_draft *draft)
 {
     const struct listener *listener = &draft->after.spec;
@@ -177,36 +186,37 @@ static int check_reference(struct plan *plan, const struct listener_draft *draft
                            "server group", listener->group);
     }
     if (group->spec.protocol != listener->protocol) {
-        return plan_refuse(plan, ERR_INVALID,
-                           "listener \"%s\": protocol %s does not fit server group \"%s\", which "
-                           "is %s",
-                           listener->name, names_word(&names_protocol, listener->protocol),
-                           listener->group, names_word(&names_protocol, group->spec.protocol));
+        return refuse_protocol(plan, listener, group);
     }
     return 0;
 }
 
-static bool deletes_groups(const struct plan *plan)
+/* Deletes groups, or puts them whole, and so perhaps with another protocol. */
+static bool replaces_groups(const struct plan *plan)
 {
     for (uint32_t i = 0; i < plan->n_groups; i++) {
-        if (plan->groups[i]->is_whole && plan->groups[i]->after.is_deleted) {
+        if (plan->groups[i]->is_whole) {
             return true;
         }
     }
     return false;
 }
 
-/* Listeners that the command does not name and whose group it deletes. */
-static int check_deleted_groups(struct plan *plan)
+/* Listeners that the command does not name and whose group it deletes or changes. */
+static int check_replaced_groups(struct plan *plan)
 {
-    uint32_t n = deletes_groups(plan) ? plan->base->listeners.n_items : 0;
+    uint32_t n = replaces_groups(plan) ? plan->base->listeners.n_items : 0;
 
     for (uint32_t i = 0; i < n; i++) {
         const struct catalog_listener *listener = catalog_listener_at(plan->base, i);
+        const struct catalog_group *group = plan_group_after(plan, listener->spec.group);
 
         if (is_drafted(plan, listener->spec.name) ||
-            plan_group_after(plan, listener->spec.group) != NULL) {
+            (group != NULL && group->spec.protocol == listener->spec.protocol)) {
             continue;
+        }
+        if (group != NULL) {
+            return refuse_protocol(plan, &listener->spec, group);
         }
         return plan_refuse(plan, ERR_CONFLICT,
                            "server group \"%s\" is used by listener \"%s\": delete the listener "
@@ -250,5 +260,5 @@ int plan_check_listeners(struct plan *plan)
         }
     }
     idmap_close(&places);
-    return rc != 0 ? rc : check_deleted_groups(plan);
+    return rc != 0 ? rc : check_replaced_groups(plan);
 }

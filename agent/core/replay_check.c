@@ -12,16 +12,14 @@ static int refuse(const struct server_group *to, const char *field, const char *
 
 #define OTHER_PROBES "other probes would have had other results"
 
-static bool is_same_payload(const struct udp_check *a, const struct udp_check *b)
+static bool is_same_data(const struct check_data *a, const struct check_data *b)
 {
-    return a->n_payload_bytes == b->n_payload_bytes &&
-           memcmp(a->payload, b->payload, sizeof a->payload) == 0;
+    return memcmp(a, b, sizeof *a) == 0; /* zero behind the data */
 }
 
-static bool is_same_answer(const struct udp_check *a, const struct udp_check *b)
+static bool is_same_line(const struct check_line *a, const struct check_line *b)
 {
-    return a->n_expect_bytes == b->n_expect_bytes &&
-           memcmp(a->expect, b->expect, sizeof a->expect) == 0;
+    return memcmp(a, b, sizeof *a) == 0;
 }
 
 static int check_probes(const struct health_check *from, const struct server_group *group,
@@ -49,8 +47,11 @@ static int check_probes(const struct health_check *from, const struct server_gro
         {memcmp(&from->http.expect, &to->http.expect, sizeof from->http.expect) != 0,
          "check.http.expect"},
         {from->udp.method != to->udp.method, "check.udp.method"},
-        {!is_same_payload(&from->udp, &to->udp), "check.udp.payload"},
-        {!is_same_answer(&from->udp, &to->udp), "check.udp.expect"},
+        {!is_same_data(&from->udp.payload, &to->udp.payload), "check.udp.payload"},
+        {!is_same_data(&from->udp.expect, &to->udp.expect), "check.udp.expect"},
+        {!is_same_line(&from->udp.mask, &to->udp.mask), "check.udp.mask"},
+        {!is_same_line(&from->tcp.send, &to->tcp.send), "check.tcp.send"},
+        {!is_same_line(&from->tcp.expect, &to->tcp.expect), "check.tcp.expect"},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -35,9 +35,24 @@ socklen_t connect_socket_address(const struct addr *addr, uint16_t port,
     return sizeof in6;
 }
 
-/* Bind to the probe source, leaving the choice of the port to connect: so the same port serves
- * different backends at a time. */
-static enum probe_reason bind_source(int fd, const struct probe_target *target)
+void connect_socket_read_address(const struct sockaddr_storage *address, struct addr *ret_addr)
+{
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+
+    memset(ret_addr, 0, sizeof *ret_addr);
+    if (address->ss_family == AF_INET6) {
+        memcpy(&in6, address, sizeof in6);
+        ret_addr->family = ADDR_IPV6;
+        memcpy(ret_addr->bytes, &in6.sin6_addr, sizeof in6.sin6_addr);
+    } else {
+        memcpy(&in, address, sizeof in);
+        ret_addr->family = ADDR_IPV4;
+        memcpy(ret_addr->bytes, &in.sin_addr, sizeof in.sin_addr);
+    }
+}
+
+enum probe_reason connect_socket_bind(int fd, const struct probe_target *target)
 {
     struct sockaddr_storage address;
     const int one = 1;
@@ -103,7 +118,7 @@ enum probe_reason connect_socket_open(const struct probe_target *target, int epo
     if (fd < 0) {
         return probe_reason_of_errno(PROBE_CALL_SOCKET, errno);
     }
-    enum probe_reason reason = bind_source(fd, target);
+    enum probe_reason reason = connect_socket_bind(fd, target);
     if (reason == REASON_NONE) {
         reason = start_connect(fd, target, ret_start_ns);
     }

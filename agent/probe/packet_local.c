@@ -74,23 +74,6 @@ int packet_ports_open(struct packet_ports *ports, struct errmsg *err)
     return 0;
 }
 
-static void read_address(const struct sockaddr_storage *address, struct addr *ret_addr)
-{
-    struct sockaddr_in in;
-    struct sockaddr_in6 in6;
-
-    memset(ret_addr, 0, sizeof *ret_addr);
-    if (address->ss_family == AF_INET6) {
-        memcpy(&in6, address, sizeof in6);
-        ret_addr->family = ADDR_IPV6;
-        memcpy(ret_addr->bytes, &in6.sin6_addr, sizeof in6.sin6_addr);
-    } else {
-        memcpy(&in, address, sizeof in);
-        ret_addr->family = ADDR_IPV4;
-        memcpy(ret_addr->bytes, &in.sin_addr, sizeof in.sin_addr);
-    }
-}
-
 /* A UDP socket that is connected knows its source, and has sent nothing. */
 static enum probe_reason ask_kernel(int fd, const struct probe_target *target,
                                     struct addr *ret_source)
@@ -113,7 +96,7 @@ static enum probe_reason ask_kernel(int fd, const struct probe_target *target,
     if (getsockname(fd, (struct sockaddr *)&address, &n_bytes) != 0) {
         return probe_reason_of_errno(PROBE_CALL_SOCKET, errno);
     }
-    read_address(&address, ret_source);
+    connect_socket_read_address(&address, ret_source);
     return REASON_NONE;
 }
 

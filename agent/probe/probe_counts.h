@@ -18,6 +18,11 @@
     X(PROBE_N_ABANDONED, "probes_abandoned", "probes given up because their target went")      \
     X(PROBE_N_BY_CONNECT, "probes_by_connect", "of those begun, by the engine \"connect\"")    \
     X(PROBE_N_BY_PACKET, "probes_by_packet", "of those begun, by the engine \"packet\"")       \
+    X(PROBE_N_BY_UDP, "probes_by_udp", "of those begun, by the engine \"udp\"")                \
+    X(PROBE_N_ICMP_IGNORED, "probe_icmp_ignored",                                              \
+      "ICMP messages about probes of the engine \"udp\" that say nothing of their backend")    \
+    X(PROBE_N_REFUSALS_SHARED, "probe_refusals_shared",                                        \
+      "udp probes that failed because another check was told that the port is closed")         \
     X(PROBE_N_PACKETS_IGNORED, "probe_packets_ignored",                                        \
       "packets to ports of the engine \"packet\" that answer no probe of it")                  \
     X(PROBE_N_PACKETS_DROPPED, "probe_packets_dropped",                                        \

@@ -1,6 +1,6 @@
 /* The seam behind which probes are made: a probe thread submits, an engine sends packets and says
  * what came of them: connect_engine.h by sockets of the kernel, packet_engine.h by packets of its
- * own. Others fit behind the same five functions.
+ * own, udp_engine.h by datagrams. Others fit behind the same five functions.
  *
  * Contract of every engine:
  *  - it belongs to one thread; no function waits, except free().
@@ -66,7 +66,7 @@ struct probe_engine_ops {
 
 struct probe_engine {
     const struct probe_engine_ops *ops;
-    const char *name;            /* "connect", "packet" */
+    const char *name;            /* "connect", "packet", "udp" */
     uint32_t capabilities;       /* what it can make on this machine, with this process's rights */
     uint32_t capacity;           /* probes in flight at most */
     int fd;                      /* to poll for readability; -1 = none */

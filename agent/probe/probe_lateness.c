@@ -53,7 +53,13 @@ struct probe_mark probe_lateness_mark(const struct probe_lateness *lateness)
 static bool depends_on_time(enum probe_reason reason)
 {
     return reason == REASON_CONNECT_TIMEOUT || reason == REASON_RECV_RESPONSE_TIMEOUT ||
-           reason == REASON_CONNECT_INTERRUPT;
+           reason == REASON_CONNECT_INTERRUPT || reason == REASON_NO_ECHO_REPLY;
+}
+
+/* Passes that rest on what did not come. */
+static bool is_silence(enum probe_reason reason)
+{
+    return reason == REASON_SILENT || reason == REASON_ECHO;
 }
 
 /* Of the probe's time, what the loop did not serve it: late wake-ups, and the present turn beyond
@@ -75,7 +81,8 @@ enum probe_reason probe_lateness_judge(const struct probe_lateness *lateness,
     uint64_t timeout_ns = life->deadline_ns - life->start_ns;
 
     assert(life->deadline_ns >= life->start_ns && life->end_ns >= life->start_ns);
-    if (probe_reason_class(reason) != PROBE_FAIL || plant_is("probe-late")) {
+    if ((probe_reason_class(reason) != PROBE_FAIL && !is_silence(reason)) ||
+        plant_is("probe-late")) {
         return reason;
     }
     if (lateness->suspended_ns != life->mark.suspended_ns) {

@@ -55,7 +55,7 @@ struct probe_life {
 };
 
 /* The reason to report for a probe that ended by `reason`:
- *  - any failure of a probe that a suspend fell into is late;
+ *  - any failure, and any pass by silence, of a probe that a suspend fell into is late;
  *  - a timeout or a hang-up is late if the loop stalled for more than a quarter of T during the
  *    probe, the turn that is not over yet included;
  *  - a timeout whose answer is there by now is late if this was found after more than the slack:

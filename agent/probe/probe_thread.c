@@ -11,6 +11,7 @@
 #include "agent/probe/connect_engine.h"
 #include "agent/probe/packet_engine.h"
 #include "agent/probe/probe_lateness.h"
+#include "agent/probe/udp_engine.h"
 #include "common/base/clock.h"
 #include "common/base/limits.h"
 #include "common/base/log.h"
@@ -182,6 +183,19 @@ static int add_connect_engine(struct probe_thread *thread, uint32_t in_flight_ma
     return rc;
 }
 
+/* Without rights it makes all kinds but one. */
+static int add_udp_engine(struct probe_thread *thread, uint32_t in_flight_max, struct errmsg *err)
+{
+    struct probe_engine *engine;
+    int rc = udp_engine_new(in_flight_max, &thread->lateness, &thread->loop.counters, &engine, err);
+
+    if (rc == 0) {
+        add_engine(thread, engine);
+        probe_loop_deny(&thread->loop, PROBE_CAN_UDP_PORT_ECHO & ~engine->capabilities);
+    }
+    return rc;
+}
+
 /* Without rights, or on a kernel that has no packet sockets, the node goes on with its other kinds
  * of probes; without descriptors or memory it does not start. */
 static int add_packet_engine(struct probe_thread *thread, uint32_t in_flight_max,
@@ -221,6 +235,9 @@ static int prepare(struct probe_thread *thread, const struct probe_thread_option
     int rc = add_connect_engine(thread, loop.in_flight_max, err);
     if (rc == 0 && options->makes_packets) {
         rc = add_packet_engine(thread, loop.in_flight_max, err);
+    }
+    if (rc == 0 && options->makes_packets) {
+        rc = add_udp_engine(thread, loop.in_flight_max, err);
     }
     return rc;
 }

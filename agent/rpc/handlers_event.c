@@ -96,7 +96,8 @@ static char *verdict_sentence(const struct view *view, const struct event *event
     const char *to = state_word(event, event->to);
     const char *from = state_word(event, event->from);
     bool is_down = event->to == HEALTH_UNHEALTHY;
-    bool has_reason = is_down && event->reason > REASON_OK;
+    bool has_reason =
+        is_down && event->reason != REASON_NONE && probe_reason_class(event->reason) != PROBE_PASS;
     unsigned n = is_down ? event->n_fail : event->n_pass;
     const char *who = voters(view, event);
 

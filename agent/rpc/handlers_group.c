@@ -221,9 +221,9 @@ int handle_describe_group(const struct view *view, const ProtobufCMessage *reque
     response->changed_revision = group->changed_revision;
     response->summary = summary_new(view, group);
     response->failure_window = window_new(view, check_failure_window_ms(check));
-    response->success_window =
-        window_new(view, check_success_window_ms(check, ASSUMED_RESPONSE_MS));
-    response->assumed_response = wire_duration_new(view->arena, ASSUMED_RESPONSE_MS * NS_PER_MS);
+    uint64_t response_ms = check_passes_by_silence(check) ? check->timeout_ms : ASSUMED_RESPONSE_MS;
+    response->success_window = window_new(view, check_success_window_ms(check, response_ms));
+    response->assumed_response = wire_duration_new(view->arena, response_ms * NS_PER_MS);
     response->backends =
         wire_alloc_array(view->arena, group->n_backends, sizeof *response->backends);
     for (uint32_t i = 0; response->backends != NULL && i < group->n_backends; i++) {

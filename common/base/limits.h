@@ -34,7 +34,10 @@
 #define LIMIT_PATH_BYTES 80   /* http check path */
 #define LIMIT_DOMAIN_BYTES 80 /* http check domain */
 #define LIMIT_UDP_PAYLOAD_BYTES 512
-#define LIMIT_REQUEST_IDS 4096           /* answers kept for retries */
+#define LIMIT_CHECK_LINE_BYTES                                                                \
+    128                        /* a line of a tcp check, and a mask: each target keeps a copy \
+                                */
+#define LIMIT_REQUEST_IDS 4096 /* answers kept for retries */
 #define LIMIT_COMMAND_BYTES (512 * 1024) /* one Raft entry; larger sets are refused by name */
 #define LIMIT_CHANGES_PER_COMMAND 12000  /* a whole catalog in one document */
 #define LIMIT_CHUNK_BYTES                                                     \

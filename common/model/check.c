@@ -33,7 +33,15 @@ uint64_t check_failure_window_ms(const struct health_check *check)
     return window_ms(check->timeout_ms, check->interval_ms, check->unhealthy_threshold);
 }
 
+bool check_passes_by_silence(const struct health_check *check)
+{
+    return check->type == CHECK_TYPE_UDP && check->udp.method != UDP_EXCHANGE;
+}
+
 uint64_t check_success_window_ms(const struct health_check *check, uint64_t response_ms)
 {
+    if (check_passes_by_silence(check)) {
+        response_ms = check->timeout_ms;
+    }
     return window_ms(response_ms, check->interval_ms, check->healthy_threshold);
 }

@@ -15,7 +15,7 @@ enum check_type {
     CHECK_TYPE_NONE = 0,
     CHECK_TYPE_TCP = 1,
     CHECK_TYPE_HTTP = 2,
-    CHECK_TYPE_UDP = 3, /* a later stage */
+    CHECK_TYPE_UDP = 3,
     CHECK_TYPE_TLS = 4, /* a later stage */
     CHECK_TYPE_GRPC = 5 /* a later stage */
 };
@@ -71,10 +71,23 @@ struct http_codes {
     uint64_t words[7];
 };
 
+/* Bytes that are sent or expected; behind n_bytes all are zero. Both have the same beginning: the
+ * tables of common/spec rely on it. */
+struct check_data {
+    uint16_t n_bytes;
+    uint8_t bytes[LIMIT_UDP_PAYLOAD_BYTES];
+};
+struct check_line {
+    uint16_t n_bytes;
+    uint8_t bytes[LIMIT_CHECK_LINE_BYTES];
+};
+
 struct tcp_check {
-    uint8_t handshake;  /* enum tcp_handshake */
-    uint8_t close;      /* enum tcp_close */
-    uint8_t on_timeout; /* enum tcp_on_timeout */
+    uint8_t handshake;        /* enum tcp_handshake */
+    uint8_t close;            /* enum tcp_close */
+    uint8_t on_timeout;       /* enum tcp_on_timeout */
+    struct check_line send;   /* once connected; may be empty; TCP_FULL only, as is the next */
+    struct check_line expect; /* what the answer begins with; empty = the handshake is enough */
 };
 
 struct http_check {
@@ -88,10 +101,9 @@ struct http_check {
 
 struct udp_check {
     uint8_t method; /* enum udp_method */
-    uint16_t n_payload_bytes;
-    uint16_t n_expect_bytes;
-    uint8_t payload[LIMIT_UDP_PAYLOAD_BYTES];
-    uint8_t expect[LIMIT_UDP_PAYLOAD_BYTES];
+    struct check_data payload;
+    struct check_data expect; /* UDP_EXCHANGE only: what the answer begins with */
+    struct check_line mask;   /* of the first bytes of `expect`, the bits that count; else all */
 };
 
 struct health_check {
@@ -108,6 +120,9 @@ struct health_check {
     struct udp_check udp;        /* CHECK_TYPE_UDP only; else zero */
 };
 
+/* Whether a UDP check waits for T before it passes, since silence is what it wants (S48, S98). */
+bool check_passes_by_silence(const struct health_check *check);
+
 bool http_codes_has(const struct http_codes *codes, unsigned code);
 /* first..last within 200..599. */
 void http_codes_add(struct http_codes *codes, unsigned first, unsigned last);
@@ -115,7 +130,7 @@ void http_codes_add(struct http_codes *codes, unsigned first, unsigned last);
 /* T x U + I x (U - 1): from the start of the first failing probe, when every probe times out
  * (S14, S21: 5s/2s/3 gives 19 s). */
 uint64_t check_failure_window_ms(const struct health_check *check);
-/* r x H + I x (H - 1) for a response time r (S15, S22). */
+/* r x H + I x (H - 1) for a response time r (S15, S22); r = T where silence is what passes. */
 uint64_t check_success_window_ms(const struct health_check *check, uint64_t response_ms);
 
 /* The definition of a target: all that is probed (spec.md 1). Two scopes with equal definitions

@@ -12,8 +12,21 @@ struct leveled_field {
     bool (*is_used)(const struct server_group *group);
 };
 
+/* What an older program had a word for, and refused. */
+static bool has_udp_check(const struct server_group *group)
+{
+    return group->check.type == CHECK_TYPE_UDP;
+}
+
+static bool has_udp_protocol(const struct server_group *group)
+{
+    return group->protocol == PROTOCOL_UDP || group->protocol == PROTOCOL_TCP_UDP;
+}
+
 /* In the order of levels; ends with an empty one. */
 static const struct leveled_field group_fields[] = {
+    {"check.type", 3, has_udp_check},
+    {"protocol", 3, has_udp_protocol},
     {NULL, 0, NULL},
 };
 

@@ -17,7 +17,7 @@
 #include "common/model/change.h"
 
 #define FEATURE_LEVEL_BASE 2 /* everything without a level of its own */
-/* 3: the committed level itself */
+/* 3: the committed level itself; udp checks, groups of protocol udp and tcp_udp */
 #define FEATURE_LEVEL 3
 
 /* Of this program: FEATURE_LEVEL. */

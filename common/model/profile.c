@@ -131,8 +131,8 @@ static void fill_type_fields(const struct profile_row *row, struct health_check 
         check->timeout_ms = row->check.udp_timeout_ms;
         check->interval_ms = row->check.udp_interval_ms;
         check->udp.method = (uint8_t)row->check.udp_method;
-        check->udp.n_payload_bytes = sizeof udp_payload - 1;
-        memcpy(check->udp.payload, udp_payload, sizeof udp_payload - 1);
+        check->udp.payload.n_bytes = sizeof udp_payload - 1;
+        memcpy(check->udp.payload.bytes, udp_payload, sizeof udp_payload - 1);
         break;
     }
 }

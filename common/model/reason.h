@@ -8,7 +8,7 @@ enum probe_class {
     PROBE_CLASS_NONE = 0,
     PROBE_PASS = 1,
     PROBE_FAIL = 2,
-    PROBE_INCONCLUSIVE = 3 /* a fault of this node: moves no streak */
+    PROBE_INCONCLUSIVE = 3 /* a fault of this node, or no proof: moves no streak */
 };
 
 /* X(name, number, class, word of the API, sentence for people) */
@@ -33,6 +33,10 @@ enum probe_class {
       "no ICMP echo reply within the timeout")                                     \
     X(REASON_RESPONSE_MISMATCH, 10, PROBE_FAIL, "RESPONSE_MISMATCH",               \
       "the answer is not the expected one")                                        \
+    X(REASON_SILENT, 11, PROBE_PASS, "SILENT",                                     \
+      "nothing came within the timeout, also no word that the UDP port is closed") \
+    X(REASON_ECHO, 12, PROBE_PASS, "ECHO",                                         \
+      "the ICMP echo was answered, and no word came that the UDP port is closed")  \
     X(REASON_LOCAL_NO_DESCRIPTOR, 32, PROBE_INCONCLUSIVE, "LOCAL_NO_DESCRIPTOR",   \
       "this node has no free file descriptor")                                     \
     X(REASON_LOCAL_NO_PORT, 33, PROBE_INCONCLUSIVE, "LOCAL_NO_PORT",               \
@@ -50,7 +54,9 @@ enum probe_class {
     X(REASON_LOCAL_LATE, 39, PROBE_INCONCLUSIVE, "LOCAL_LATE",                     \
       "this node was too slow or was suspended during the probe")                  \
     X(REASON_LOCAL_UNSUPPORTED, 40, PROBE_INCONCLUSIVE, "LOCAL_UNSUPPORTED",       \
-      "this node cannot make this kind of probe")
+      "this node cannot make this kind of probe")                                  \
+    X(REASON_ICMP_LIMITED, 41, PROBE_INCONCLUSIVE, "ICMP_LIMITED",                 \
+      "silence that proves nothing: the backend's host sends no more ICMP errors for now")
 
 enum probe_reason {
 #define REASON_ENUM(name, number, class, word, sentence) name = number,

@@ -37,7 +37,8 @@ static bool has_http_fields(const struct http_check *http)
 
 static bool has_udp_fields(const struct udp_check *udp)
 {
-    return udp->method != 0 || udp->n_payload_bytes != 0 || udp->n_expect_bytes != 0;
+    return udp->method != 0 || udp->payload.n_bytes != 0 || udp->expect.n_bytes != 0 ||
+           udp->mask.n_bytes != 0;
 }
 
 /* Fields of a check type that is not the check's own must be zero: two checks that probe alike are
@@ -107,8 +108,8 @@ static int check_http_codes(const struct object *object, const struct http_codes
         n_codes += http_codes_has(codes, code);
     }
     /* 400 codes in seven words: the bits behind the last code name none. */
-    bool is_clean = codes->words[6] >> ((HTTP_CODE_MAX - HTTP_CODE_MIN + 1) % 64) == 0;
-    if (n_codes == 0 || !is_clean) {
+    bool is_whole = codes->words[6] >> ((HTTP_CODE_MAX - HTTP_CODE_MIN + 1) % 64) == 0;
+    if (n_codes == 0 || !is_whole) {
         return object_refuse(object, err, ERR_INVALID,
                              "check.http.expect must hold at least one status code within %d..%d",
                              HTTP_CODE_MIN, HTTP_CODE_MAX);
@@ -150,6 +151,48 @@ static int check_http(const struct object *object, const struct http_check *http
     return check_http_codes(object, &http->expect, err);
 }
 
+/* Two checks that probe alike have equal bytes (N19): behind the data all is zero. */
+static bool is_clean(const uint8_t bytes[], size_t n_used, size_t n_bytes)
+{
+    for (size_t i = n_used; i < n_bytes; i++) {
+        if (bytes[i] != 0) {
+            return false;
+        }
+    }
+    return n_used <= n_bytes;
+}
+
+static int check_udp(const struct object *object, const struct udp_check *udp, struct errmsg *err)
+{
+    int rc = validate_choice(object, "check.udp.method", &names_udp_method, udp->method, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (udp->payload.n_bytes == 0 ||
+        !is_clean(udp->payload.bytes, udp->payload.n_bytes, sizeof udp->payload.bytes)) {
+        return object_refuse(object, err, ERR_INVALID, "check.udp.payload must be 1..%d bytes",
+                             LIMIT_UDP_PAYLOAD_BYTES);
+    }
+    if ((udp->method == UDP_EXCHANGE) != (udp->expect.n_bytes != 0)) {
+        return object_refuse(object, err, ERR_INVALID,
+                             "check.udp.expect must be set with check.udp.method exchange and only "
+                             "then");
+    }
+    if (!is_clean(udp->expect.bytes, udp->expect.n_bytes, sizeof udp->expect.bytes)) {
+        return object_refuse(object, err, ERR_INVALID, "check.udp.expect must be 1..%d bytes",
+                             LIMIT_UDP_PAYLOAD_BYTES);
+    }
+    if (udp->mask.n_bytes > udp->expect.n_bytes ||
+        !is_clean(udp->mask.bytes, udp->mask.n_bytes, sizeof udp->mask.bytes)) {
+        return object_refuse(object, err, ERR_INVALID,
+                             "check.udp.mask must have 1..%d bytes and no more than "
+                             "check.udp.expect, got %u",
+                             LIMIT_CHECK_LINE_BYTES, udp->mask.n_bytes);
+    }
+    return 0;
+}
+
 static int check_type_fields(const struct object *object, const struct server_group *group,
                              struct errmsg *err)
 {
@@ -169,13 +212,15 @@ static int check_type_fields(const struct object *object, const struct server_gr
     case CHECK_TYPE_HTTP:
         rc = check_foreign_fields(object, check, err);
         return rc != 0 ? rc : check_http(object, &check->http, err);
-    case CHECK_TYPE_NONE:
     case CHECK_TYPE_UDP:
+        rc = check_foreign_fields(object, check, err);
+        return rc != 0 ? rc : check_udp(object, &check->udp, err);
+    case CHECK_TYPE_NONE:
     case CHECK_TYPE_TLS:
     case CHECK_TYPE_GRPC:
         break;
     }
-    return refuse_yet(object, "check.type", word, "tcp` or `http", err);
+    return refuse_yet(object, "check.type", word, "tcp`, `http` or `udp", err);
 }
 
 static int check_check(const struct object *object, const struct server_group *group,
@@ -269,7 +314,7 @@ static int check_place(const struct object *object, const struct server_group *g
     if (rc == 0 && group->type == GROUP_TYPE_INSTANCE) {
         rc = refuse_yet(object, "type", "instance", "ip", err);
     }
-    if (rc == 0 && group->protocol != PROTOCOL_TCP) {
+    if (rc == 0 && group->protocol == PROTOCOL_GENEVE) {
         rc = refuse_yet(object, "protocol", names_word(&names_protocol, group->protocol), "tcp",
                         err);
     }

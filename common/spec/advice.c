@@ -44,7 +44,8 @@ const struct spec_advice spec_advice[SPEC_N_ADVICE] = {
                       "application ignore resets that come from the nodes' addresses."},
     [RATE_LIMITED_ICMP] = {"rate-limited-icmp", "group.check.udp", false,
                            "Linux limits how many ICMP errors it sends: under load a closed UDP "
-                           "port may stay silent and a dead service look healthy."},
+                           "port may stay silent and a dead service look healthy. With "
+                           "udp: {method: exchange} the service itself is asked."},
     [CONNECTION_POOLS] = {"connection-pools", "group.check.tcp", false,
                           "Connection pools, those of Java among them, may count the probes' "
                           "resets as errors; http checks avoid it."},
@@ -85,7 +86,7 @@ static bool applies(enum advice_row row, const struct server_group *group)
     case QUIET_PROBES:
         return is_tcp && check->tcp.close == TCP_CLOSE_RST;
     case RATE_LIMITED_ICMP:
-        return check->is_enabled && check->type == CHECK_TYPE_UDP;
+        return check->is_enabled && check_passes_by_silence(check);
     case CONNECTION_POOLS:
         return is_tcp && check->tcp.close == TCP_CLOSE_RST && group->profile == PROFILE_NLB;
     case HOST_CHECKED:

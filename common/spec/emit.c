@@ -110,7 +110,9 @@ static void emit_value(struct emission *emission, const struct spec_field *field
     if (field->type == SPEC_TYPE_ENDPOINT || field->type == SPEC_TYPE_CIDR) {
         is_safe = text[0] != '[' && strchr(text, '.') != NULL;
     }
-    emit_scalar(emission, text, !is_typed && !is_safe && spec_must_quote(text));
+    /* Quotes keep blanks and the ends of lines of data as they are. */
+    emit_scalar(emission, text,
+                field->type == SPEC_TYPE_DATA || (!is_typed && !is_safe && spec_must_quote(text)));
 }
 
 static void emit_rule(struct emission *emission, const struct verdict_rule *rule)

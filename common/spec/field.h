@@ -26,6 +26,7 @@ enum spec_type {
     SPEC_TYPE_CODES,      /* struct http_codes, "200-299,302" or "2xx" */
     SPEC_TYPE_RULE,       /* the columns of struct verdict_rule: RULE or {down: RULE, up: RULE} */
     SPEC_TYPE_PUBLIC_KEY, /* struct public_key */
+    SPEC_TYPE_DATA,       /* struct check_data or check_line; text, or hex: and digits; min, max */
     SPEC_TYPE_TIME,       /* int64_t wall milliseconds, RFC 3339 */
     SPEC_TYPE_LABELS,     /* struct label[LIMIT_LABELS] and n_labels of a server group */
     SPEC_TYPE_OBJECT,     /* a nested struct with its own table */

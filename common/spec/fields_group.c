@@ -91,6 +91,44 @@ static const struct spec_field http_fields[] = {
 static const struct spec_table http_table = {"http", http_fields, COUNT(http_fields),
                                              "What an http check asks and what answer passes."};
 
+static const struct spec_field udp_fields[] = {
+    {.name = "method",
+     .type = SPEC_TYPE_WORD,
+     .flags = SPEC_BY_PROFILE,
+     AT(udp_check, method),
+     .names = &names_udp_method,
+     .help =
+         "What passes. port: silence until the timeout, or any answer; the word of the "
+         "backend's host that the port is closed fails, so a host that is cut off and one whose "
+         "filter drops everything pass too. port+echo: that, and an ICMP echo must be answered; "
+         "a host that drops echo fails though its service works. It needs CAP_NET_RAW. "
+         "exchange: the expected answer, and nothing else; the one that proves most."},
+    {.name = "payload",
+     .type = SPEC_TYPE_DATA,
+     .flags = SPEC_BY_PROFILE,
+     AT(udp_check, payload),
+     .min = 1,
+     .max = LIMIT_UDP_PAYLOAD_BYTES,
+     .help = "The datagram that each probe sends, once. Text, or hex digits behind \"hex:\"."},
+    {.name = "expect",
+     .type = SPEC_TYPE_DATA,
+     .flags = SPEC_OMIT_ZERO,
+     AT(udp_check, expect),
+     .min = 1,
+     .max = LIMIT_UDP_PAYLOAD_BYTES,
+     .help = "With method exchange only: what the first answer must begin with."},
+    {.name = "mask",
+     .type = SPEC_TYPE_DATA,
+     .flags = SPEC_OMIT_ZERO,
+     AT(udp_check, mask),
+     .min = 1,
+     .max = LIMIT_CHECK_LINE_BYTES,
+     .help = "Which bits of the first bytes of expect count, such as \"hex:ffff00\"; of the bytes "
+             "behind it all do."},
+};
+static const struct spec_table udp_table = {"udp", udp_fields, COUNT(udp_fields),
+                                            "What a udp check sends and what passes."};
+
 static const struct spec_field check_fields[] = {
     {.name = "enabled",
      .type = SPEC_TYPE_BOOL,
@@ -102,7 +140,7 @@ static const struct spec_field check_fields[] = {
      .flags = SPEC_BY_PROFILE,
      AT(health_check, type),
      .names = &names_check_type,
-     .later = "udp, tls, grpc",
+     .later = "tls, grpc",
      .help = "The kind of probe."},
     {.name = "port",
      .type = SPEC_TYPE_UINT,
@@ -164,7 +202,14 @@ static const struct spec_field check_fields[] = {
      AT(health_check, http),
      .fields = &http_table,
      .help = "Fields of an http check."},
-    {.name = "udp", .flags = SPEC_LATER, .help = "Fields of a udp check."},
+    {.name = "udp",
+     .type = SPEC_TYPE_OBJECT,
+     .when_value = CHECK_TYPE_UDP,
+     .when_offset = (uint32_t)offsetof(struct health_check, type),
+     .when_text = "check.type udp",
+     AT(health_check, udp),
+     .fields = &udp_table,
+     .help = "Fields of a udp check."},
     {.name = "source",
      .flags = SPEC_LATER,
      .help = "The address that probes come from; the node's own for now."},
@@ -355,8 +400,9 @@ static const struct spec_field group_fields[] = {
      .flags = SPEC_BY_PROFILE,
      AT(server_group, protocol),
      .names = &names_protocol,
-     .later = "geneve, udp, tcp_udp",
-     .help = "What is forwarded."},
+     .later = "geneve",
+     .help = "What is forwarded. Groups of udp and tcp_udp are checked, and shown in the table; "
+             "listeners for them come later."},
     {.name = "addressFamily",
      .type = SPEC_TYPE_WORD,
      AT(server_group, address_family),

@@ -353,6 +353,7 @@ static int read_field(struct reading *reading, const struct read_place *place,
     case SPEC_TYPE_CODES:
     case SPEC_TYPE_RULE:
     case SPEC_TYPE_PUBLIC_KEY:
+    case SPEC_TYPE_DATA:
     case SPEC_TYPE_TIME:
         break;
     }

@@ -279,6 +279,41 @@ static int parse_public_key(const struct doc_node *node, void *to, struct errmsg
     return 0;
 }
 
+/* Text as it is, or "hex:" and pairs of digits, which may stand apart. */
+static int parse_data(const struct spec_field *field, const struct doc_node *node, void *to,
+                      struct errmsg *err)
+{
+    struct check_data data = {0};
+    const char *text = node->text;
+    const bool is_hex = strncmp(text, VALUE_HEX_PREFIX, strlen(VALUE_HEX_PREFIX)) == 0;
+    size_t n_bytes = 0;
+
+    for (text += is_hex ? strlen(VALUE_HEX_PREFIX) : 0; *text != '\0'; n_bytes++) {
+        uint8_t *byte = &data.bytes[n_bytes < sizeof data.bytes ? n_bytes : 0];
+
+        if (!is_hex) {
+            *byte = (uint8_t)*text++;
+            continue;
+        }
+        text += strspn(text, " ");
+        if (!str_unhex((const char[]){text[0], text[0] == '\0' ? '\0' : text[1], '\0'}, byte, 1)) {
+            return errmsg_set(err, ERR_INVALID,
+                              "must be text, or \"hex:\" and pairs of hex digits, got \"%.60s\"",
+                              node->text);
+        }
+        text += 2;
+        text += strspn(text, " ");
+    }
+    if (n_bytes < field->min || n_bytes > field->max) {
+        return errmsg_set(err, ERR_INVALID, "must have %" PRIu64 "..%" PRIu64 " bytes, got %zu",
+                          field->min, field->max, n_bytes);
+    }
+    data.n_bytes = (uint16_t)n_bytes;
+    assert(field->bytes <= sizeof data && field->max <= field->bytes - sizeof data.n_bytes);
+    memcpy(to, &data, field->bytes); /* a check_line is its beginning */
+    return 0;
+}
+
 static int parse_time(const struct doc_node *node, void *to, struct errmsg *err)
 {
     int64_t wall_ms = 0;
@@ -316,6 +351,8 @@ static int parse_scalar(const struct spec_field *field, const struct doc_node *n
         return parse_codes(node, to, err);
     case SPEC_TYPE_PUBLIC_KEY:
         return parse_public_key(node, to, err);
+    case SPEC_TYPE_DATA:
+        return parse_data(field, node, to, err);
     case SPEC_TYPE_TIME:
         return parse_time(node, to, err);
     case SPEC_TYPE_RULE:

@@ -7,8 +7,9 @@
 #include "common/spec/doc.h"
 #include "common/spec/field.h"
 
-/* Longest text of a value: 200 single HTTP codes. */
-#define VALUE_TEXT_BYTES 1024
+/* Longest text of a value: the bytes of a udp payload in hex. */
+#define VALUE_TEXT_BYTES 1088
+#define VALUE_HEX_PREFIX "hex:"
 
 /* Read one value. to: the field itself, not its struct; untouched on failure.
  * err: the end of a sentence whose beginning is the field's name: `must be 1..10, got "0"`.

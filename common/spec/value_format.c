@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/base/str.h"
 #include "common/base/units.h"
@@ -53,6 +54,32 @@ static char *format_codes(const struct http_codes *codes, char *text, size_t tex
     return text;
 }
 
+/* Bytes that a person can read are text, all others hex. A check_line is read as a check_data: they
+ * have the same beginning. */
+static char *format_data(const struct spec_field *field, const void *from, char *text,
+                         size_t text_bytes)
+{
+    struct check_data data = {0};
+    bool is_text = true;
+
+    memcpy(&data, from, field->bytes < sizeof data ? field->bytes : sizeof data);
+    assert(data.n_bytes <= field->max && text_bytes > 2 * field->max + strlen(VALUE_HEX_PREFIX));
+    for (uint16_t i = 0; i < data.n_bytes; i++) {
+        bool is_visible = data.bytes[i] >= ' ' && data.bytes[i] < 0x7f;
+
+        is_text = is_text && (is_visible ||
+                              (data.bytes[i] != '\0' && strchr("\r\n\t", data.bytes[i]) != NULL));
+    }
+    if (is_text && memcmp(data.bytes, VALUE_HEX_PREFIX, strlen(VALUE_HEX_PREFIX)) != 0) {
+        memcpy(text, data.bytes, data.n_bytes);
+        text[data.n_bytes] = '\0';
+        return text;
+    }
+    strcpy(text, VALUE_HEX_PREFIX);
+    str_hex(data.bytes, data.n_bytes, text + strlen(VALUE_HEX_PREFIX));
+    return text;
+}
+
 static char *format_rule(const struct verdict_rule *rule, char *text, size_t text_bytes)
 {
     char down[RULE_TEXT_BYTES];
@@ -94,6 +121,8 @@ char *value_format(const struct spec_field *field, const void *from, char *text,
         return text;
     case SPEC_TYPE_CODES:
         return format_codes(from, text, text_bytes);
+    case SPEC_TYPE_DATA:
+        return format_data(field, from, text, text_bytes);
     case SPEC_TYPE_RULE:
         return format_rule(from, text, text_bytes);
     case SPEC_TYPE_DURATION:
@@ -178,6 +207,10 @@ char *value_format_allowed(const struct spec_field *field, char *text, size_t te
         break;
     case SPEC_TYPE_PUBLIC_KEY:
         snprintf(text, text_bytes, "64 hex digits");
+        break;
+    case SPEC_TYPE_DATA:
+        snprintf(text, text_bytes, "%" PRIu64 "..%" PRIu64 " bytes: text, or hex: and digits",
+                 field->min, field->max);
         break;
     case SPEC_TYPE_TIME:
         snprintf(text, text_bytes, "%s%sa time in UTC", also, or);

@@ -90,8 +90,9 @@ static Jury__V1__UdpCheck *udp_new(struct wire_arena *arena, const struct udp_ch
 
     if (message != NULL) {
         message->method = (Jury__V1__UdpCheck__Method)udp->method;
-        message->payload = data_new(arena, udp->payload, udp->n_payload_bytes);
-        message->expect = data_new(arena, udp->expect, udp->n_expect_bytes);
+        message->payload = data_new(arena, udp->payload.bytes, udp->payload.n_bytes);
+        message->expect = data_new(arena, udp->expect.bytes, udp->expect.n_bytes);
+        message->mask = data_new(arena, udp->mask.bytes, udp->mask.n_bytes);
     }
     return message;
 }

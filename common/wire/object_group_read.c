@@ -70,19 +70,42 @@ static int read_http(const Jury__V1__HttpCheck *message, struct http_check *http
     return rc == 0 ? read_codes(message, &http->expect, err) : rc;
 }
 
-static int read_data(const char *field, const ProtobufCBinaryData *data, uint8_t *to,
-                     uint16_t *n_bytes, struct errmsg *err)
+/* to: n_max bytes, n_bytes in use. What the message does not say stays. */
+struct data_place {
+    uint16_t *n_bytes;
+    uint8_t *to;
+    size_t n_max;
+};
+
+static int read_data(const char *field, const ProtobufCBinaryData *data,
+                     const struct data_place *place, struct errmsg *err)
 {
-    if (data->len > LIMIT_UDP_PAYLOAD_BYTES) {
-        return errmsg_set(err, ERR_INVALID, "%s must be at most %d bytes, got %zu", field,
-                          LIMIT_UDP_PAYLOAD_BYTES, data->len);
+    if (data->len > place->n_max) {
+        return errmsg_set(err, ERR_INVALID, "%s must be at most %zu bytes, got %zu", field,
+                          place->n_max, data->len);
     }
     if (data->len > 0) {
-        memset(to, 0, LIMIT_UDP_PAYLOAD_BYTES);
-        memcpy(to, data->data, data->len);
-        *n_bytes = (uint16_t)data->len;
+        memset(place->to, 0, place->n_max);
+        memcpy(place->to, data->data, data->len);
+        *place->n_bytes = (uint16_t)data->len;
     }
     return 0;
+}
+
+static int read_long(const char *field, const ProtobufCBinaryData *data, struct check_data *to,
+                     struct errmsg *err)
+{
+    const struct data_place place = {&to->n_bytes, to->bytes, sizeof to->bytes};
+
+    return read_data(field, data, &place, err);
+}
+
+static int read_line(const char *field, const ProtobufCBinaryData *data, struct check_line *to,
+                     struct errmsg *err)
+{
+    const struct data_place place = {&to->n_bytes, to->bytes, sizeof to->bytes};
+
+    return read_data(field, data, &place, err);
 }
 
 static int read_udp(const Jury__V1__UdpCheck *message, struct udp_check *udp, struct errmsg *err)
@@ -91,14 +114,12 @@ static int read_udp(const Jury__V1__UdpCheck *message, struct udp_check *udp, st
         read_enum("check.udp.method", &names_udp_method, (int)message->method, &udp->method, err);
 
     if (rc == 0) {
-        rc = read_data("check.udp.payload", &message->payload, udp->payload, &udp->n_payload_bytes,
-                       err);
+        rc = read_long("check.udp.payload", &message->payload, &udp->payload, err);
     }
     if (rc == 0) {
-        rc =
-            read_data("check.udp.expect", &message->expect, udp->expect, &udp->n_expect_bytes, err);
+        rc = read_long("check.udp.expect", &message->expect, &udp->expect, err);
     }
-    return rc;
+    return rc == 0 ? read_line("check.udp.mask", &message->mask, &udp->mask, err) : rc;
 }
 
 /* The part of the check's own type; parts of another type are refused. */

@@ -82,6 +82,39 @@ static void parse_codes(char *text, struct http_codes *codes)
     }
 }
 
+/* Text without blanks, or "hex:" and digits. */
+static uint16_t parse_data(const char *text, uint8_t *to, size_t n_max)
+{
+    size_t n_bytes = strlen(text);
+    bool is_hex = strncmp(text, "hex:", 4) == 0;
+
+    n_bytes = is_hex ? (n_bytes - 4) / 2 : n_bytes;
+    if (n_bytes > n_max || (is_hex && !str_unhex(text + 4, to, n_bytes))) {
+        die("\"%s\" is too long, or no hex", text);
+    }
+    if (!is_hex) {
+        memcpy(to, text, n_bytes);
+    }
+    return (uint16_t)n_bytes;
+}
+
+/* False: no field of udp. */
+static bool parse_udp_field(struct udp_check *udp, const char *field, const char *value)
+{
+    if (strcmp(field, "udp") == 0) {
+        udp->method = word(&names_udp_method, value);
+    } else if (strcmp(field, "payload") == 0) {
+        udp->payload.n_bytes = parse_data(value, udp->payload.bytes, sizeof udp->payload.bytes);
+    } else if (strcmp(field, "answer") == 0) {
+        udp->expect.n_bytes = parse_data(value, udp->expect.bytes, sizeof udp->expect.bytes);
+    } else if (strcmp(field, "mask") == 0) {
+        udp->mask.n_bytes = parse_data(value, udp->mask.bytes, sizeof udp->mask.bytes);
+    } else {
+        return false;
+    }
+    return true;
+}
+
 static void parse_field(struct probe_target *target, char *field)
 {
     struct health_check *check = &target->definition.check;
@@ -117,7 +150,7 @@ static void parse_field(struct probe_target *target, char *field)
         str_copy(check->http.path, sizeof check->http.path, value);
     } else if (strcmp(field, "expect") == 0) {
         parse_codes(value, &check->http.expect);
-    } else {
+    } else if (!parse_udp_field(&check->udp, field, value)) {
         die("\"%s\" is no field", field);
     }
     if (rc != 0) {
@@ -138,7 +171,9 @@ static void set(struct tool *tool, char *arguments)
                              .http = {.method = HTTP_GET,
                                       .version = HTTP_1_1,
                                       .host = HTTP_HOST_ADDRESS_PORT,
-                                      .path = "/"}},
+                                      .path = "/"},
+                             .udp = {.method = UDP_PORT,
+                                     .payload = {.n_bytes = 4, .bytes = "ping"}}},
     };
 
     http_codes_add(&target.definition.check.http.expect, 200, 399);

@@ -70,6 +70,13 @@ bool bench_init_packet(struct engine_bench *bench, uint32_t capacity)
     return rc == 0;
 }
 
+void bench_init_udp(struct engine_bench *bench, uint32_t capacity)
+{
+    prepare(bench);
+    assert_int_equal(
+        udp_engine_new(capacity, &bench->lateness, &bench->counters, &bench->engine, NULL), 0);
+}
+
 void bench_close(struct engine_bench *bench)
 {
     bench->engine->ops->free(bench->engine);
@@ -90,6 +97,18 @@ struct probe_target bench_tcp_target(const struct engine_bench *bench, uint32_t 
     };
 
     assert_int_equal(addr_parse("127.0.0.1", &target.definition.to.addr, NULL), 0);
+    return target;
+}
+
+struct probe_target bench_udp_target(const struct engine_bench *bench, uint32_t slot)
+{
+    struct probe_target target = bench_tcp_target(bench, slot);
+
+    target.definition.check.type = CHECK_TYPE_UDP;
+    target.definition.check.tcp = (struct tcp_check){0};
+    target.definition.check.udp.method = UDP_PORT;
+    target.definition.check.udp.payload.n_bytes = 4;
+    memcpy(target.definition.check.udp.payload.bytes, "ping", 4);
     return target;
 }
 

@@ -10,6 +10,7 @@
 
 #include "agent/probe/connect_engine.h"
 #include "agent/probe/packet_engine.h"
+#include "agent/probe/udp_engine.h"
 
 /* T where the probe is to time out, and T where it is not, however busy the machine. */
 #define BENCH_TIMEOUT_MS 1000
@@ -21,7 +22,7 @@
 struct engine_bench {
     struct probe_engine *engine;
     struct probe_lateness lateness;
-    struct probe_counters counters; /* the packet engine's */
+    struct probe_counters counters; /* the packet and udp engines' */
     uint8_t handshake;              /* of bench_tcp_target */
     struct probe_result results[BENCH_RESULTS_MAX];
     unsigned n_results;
@@ -33,6 +34,8 @@ void bench_init(struct engine_bench *bench, uint32_t capacity);
 /* With the packet engine instead, and half-open targets. False: this process has not the rights,
  * and there is nothing to close. */
 bool bench_init_packet(struct engine_bench *bench, uint32_t capacity);
+/* With the udp engine instead, and targets of method port. */
+void bench_init_udp(struct engine_bench *bench, uint32_t capacity);
 void bench_close(struct engine_bench *bench);
 
 /* Listen on loopback. family: AF_INET or AF_INET6. backlog < 0: the port is taken, but nobody
@@ -40,6 +43,7 @@ void bench_close(struct engine_bench *bench);
 void bench_listen(struct engine_bench *bench, int family, int backlog);
 /* Targets at that port of 127.0.0.1, T = BENCH_LONG_TIMEOUT_MS; http expects 200-399. */
 struct probe_target bench_tcp_target(const struct engine_bench *bench, uint32_t slot);
+struct probe_target bench_udp_target(const struct engine_bench *bench, uint32_t slot);
 struct probe_target bench_http_target(const struct engine_bench *bench, uint32_t slot);
 
 void bench_submit(struct engine_bench *bench, const struct probe_target *target);

@@ -98,10 +98,12 @@ static void random_check(struct prng *prng, struct health_check *check)
         }
     } else {
         check->udp.method = (uint8_t)between(prng, 1, 3);
-        check->udp.n_payload_bytes = (uint16_t)between(prng, 1, LIMIT_UDP_PAYLOAD_BYTES);
-        check->udp.n_expect_bytes = (uint16_t)prng_below(prng, LIMIT_UDP_PAYLOAD_BYTES + 1);
-        random_bytes(prng, check->udp.payload, check->udp.n_payload_bytes);
-        random_bytes(prng, check->udp.expect, check->udp.n_expect_bytes);
+        check->udp.payload.n_bytes = (uint16_t)between(prng, 1, LIMIT_UDP_PAYLOAD_BYTES);
+        check->udp.expect.n_bytes = (uint16_t)prng_below(prng, LIMIT_UDP_PAYLOAD_BYTES + 1);
+        check->udp.mask.n_bytes = (uint16_t)prng_below(prng, LIMIT_CHECK_LINE_BYTES + 1);
+        random_bytes(prng, check->udp.payload.bytes, check->udp.payload.n_bytes);
+        random_bytes(prng, check->udp.expect.bytes, check->udp.expect.n_bytes);
+        random_bytes(prng, check->udp.mask.bytes, check->udp.mask.n_bytes);
     }
 }
 

@@ -463,7 +463,9 @@ void world_set_flows(struct world *world, struct world_node *node, uint64_t n_fl
 
 static bool is_timeout(uint8_t reason)
 {
-    return reason == REASON_CONNECT_TIMEOUT || reason == REASON_RECV_RESPONSE_TIMEOUT;
+    return reason == REASON_CONNECT_TIMEOUT || reason == REASON_RECV_RESPONSE_TIMEOUT ||
+           reason == REASON_NO_ECHO_REPLY || reason == REASON_SILENT || reason == REASON_ECHO ||
+           reason == REASON_ICMP_LIMITED;
 }
 
 static void start_probe(struct world *world, struct world_node *node, struct target_id id)

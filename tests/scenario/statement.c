@@ -170,6 +170,11 @@ static uint8_t reason_of(struct scenario *scenario, const char *text)
                 {"hangs", REASON_RECV_RESPONSE_TIMEOUT},
                 {"answers-404", REASON_HTTP_CODE_NOT_MATCH},
                 {"local-fault", REASON_LOCAL_NO_PORT},
+                {"is-silent", REASON_SILENT},
+                {"echoes", REASON_ECHO},
+                {"drops-echo", REASON_NO_ECHO_REPLY},
+                {"refuses-datagrams", REASON_PORT_UNREACHABLE},
+                {"limits-errors", REASON_ICMP_LIMITED},
                 {"passes", REASON_OK}};
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -338,8 +338,11 @@ static void what_the_past_cannot_tell_is_refused_by_its_field(void **unused)
         ROW(http.domain[0], "check.http.domain"),
         ROW(http.expect, "check.http.expect"),
         ROW(udp.method, "check.udp.method"),
-        ROW(udp.n_payload_bytes, "check.udp.payload"),
-        ROW(udp.expect, "check.udp.expect"),
+        ROW(udp.payload.n_bytes, "check.udp.payload"),
+        ROW(udp.mask.n_bytes, "check.udp.mask"),
+        ROW(tcp.send.n_bytes, "check.tcp.send"),
+        ROW(tcp.expect.n_bytes, "check.tcp.expect"),
+        ROW(udp.expect.n_bytes, "check.udp.expect"),
 #undef ROW
     };
     struct server_group group;

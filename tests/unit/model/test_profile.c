@@ -52,7 +52,7 @@ static uint64_t value_of(const char *row, const struct defaults *d)
         {"udp method", d->udp.udp.method},
         {"udp timeout", d->udp.timeout_ms},
         {"udp interval", d->udp.interval_ms},
-        {"udp payload bytes", d->udp.udp.n_payload_bytes},
+        {"udp payload bytes", d->udp.udp.payload.n_bytes},
         {"scheduler", d->group.scheduler},
         {"weight", d->backend.weight},
         {"drain on", d->group.drain.is_on},

@@ -73,22 +73,18 @@ static void what_a_later_stage_brings_is_refused_by_name(void **unused)
     (void)unused;
     EXPECT_GROUP(g.type = GROUP_TYPE_INSTANCE, ERR_UNAVAILABLE_YET,
                  WEB "type instance is not available yet: write `type: ip`");
-    EXPECT_GROUP(g.protocol = PROTOCOL_UDP, ERR_UNAVAILABLE_YET,
-                 WEB "protocol udp is not available yet: write `protocol: tcp`");
-    EXPECT_GROUP(g.protocol = PROTOCOL_TCP_UDP, ERR_UNAVAILABLE_YET,
-                 WEB "protocol tcp_udp is not available yet: write `protocol: tcp`");
+    EXPECT_GROUP(g.protocol = PROTOCOL_GENEVE, ERR_UNAVAILABLE_YET,
+                 WEB "protocol geneve is not available yet: write `protocol: tcp`");
     EXPECT_GROUP(g.scheduler = SCHEDULER_WLC, ERR_UNAVAILABLE_YET,
                  WEB "scheduler wlc is not available yet: write `scheduler: 5-tuple` or `wrr`");
     EXPECT_GROUP(g.check.tcp.close = TCP_CLOSE_FIN, ERR_UNAVAILABLE_YET,
                  WEB "check.tcp.close fin is not available yet: write `check.tcp.close: rst`");
     EXPECT_GROUP(g.check.pacing = PACING_FIXED, ERR_UNAVAILABLE_YET,
                  WEB "check.pacing fixed is not available yet: write `check.pacing: end-to-start`");
-    EXPECT_GROUP(profile_check_defaults(PROFILE_NLB, PROTOCOL_TCP, CHECK_TYPE_UDP, &g.check),
-                 ERR_UNAVAILABLE_YET,
-                 WEB "check.type udp is not available yet: write `check.type: tcp` or `http`");
     EXPECT_GROUP(profile_check_defaults(PROFILE_NLB, PROTOCOL_TCP, CHECK_TYPE_TLS, &g.check),
                  ERR_UNAVAILABLE_YET,
-                 WEB "check.type tls is not available yet: write `check.type: tcp` or `http`");
+                 WEB
+                 "check.type tls is not available yet: write `check.type: tcp`, `http` or `udp`");
     EXPECT_GROUP(g.profile = PROFILE_GWLB;
                  g.failover = FAILOVER_REBALANCE, ERR_UNAVAILABLE_YET,
                  WEB "failover rebalance is not available yet: write `failover: no-rebalance`");
@@ -188,6 +184,37 @@ static void http_checks_are_checked(void **unused)
                  g.check.http.method = 7, ERR_INVALID, WEB "check.http.method must be GET or HEAD");
 }
 
+static void udp(struct server_group *g)
+{
+    profile_check_defaults(PROFILE_NLB, PROTOCOL_UDP, CHECK_TYPE_UDP, &g->check);
+}
+
+static void udp_checks_have_what_their_method_needs_and_no_more(void **unused)
+{
+    (void)unused;
+    EXPECT_GROUP(udp(&g), 0, "");
+    EXPECT_GROUP(g.protocol = PROTOCOL_UDP, 0, ""); /* S100: tcp and http checks of UDP groups */
+    EXPECT_GROUP(g.protocol = PROTOCOL_TCP_UDP, 0, "");
+    EXPECT_GROUP(udp(&g); g.check.udp.method = UDP_METHOD_NONE, ERR_INVALID,
+                          WEB "check.udp.method must be port, port+echo or exchange");
+    EXPECT_GROUP(udp(&g); g.check.udp.payload.n_bytes = 0, ERR_INVALID,
+                          WEB "check.udp.payload must be 1..512 bytes");
+    EXPECT_GROUP(udp(&g); g.check.udp.payload.bytes[100] = 1, ERR_INVALID,
+                          WEB "check.udp.payload must be 1..512 bytes");
+    EXPECT_GROUP(udp(&g); g.check.udp.method = UDP_EXCHANGE, ERR_INVALID,
+                          WEB "check.udp.expect must be set with check.udp.method exchange and "
+                              "only then");
+    EXPECT_GROUP(udp(&g); g.check.udp.expect.n_bytes = 1, ERR_INVALID,
+                          WEB "check.udp.expect must be set with check.udp.method exchange and "
+                              "only then");
+    EXPECT_GROUP(udp(&g); g.check.udp.method = UDP_EXCHANGE; g.check.udp.expect.n_bytes = 1;
+                 g.check.udp.mask.n_bytes = 2, ERR_INVALID,
+                 WEB "check.udp.mask must have 1..128 bytes and no more than check.udp.expect, "
+                     "got 2");
+    EXPECT_GROUP(udp(&g); g.check.udp.method = UDP_EXCHANGE; g.check.udp.expect.n_bytes = 1;
+                 g.check.udp.mask.n_bytes = 1, 0, "");
+}
+
 static void fields_of_another_check_type_are_refused(void **unused)
 {
     (void)unused;
@@ -195,7 +222,7 @@ static void fields_of_another_check_type_are_refused(void **unused)
                  WEB "check.http is allowed only with check.type http, this check is tcp");
     EXPECT_GROUP(http(&g); g.check.tcp.close = TCP_CLOSE_RST, ERR_INVALID,
                            WEB "check.tcp is allowed only with check.type tcp, this check is http");
-    EXPECT_GROUP(g.check.udp.n_payload_bytes = 4, ERR_INVALID,
+    EXPECT_GROUP(g.check.udp.payload.n_bytes = 4, ERR_INVALID,
                  WEB "check.udp is allowed only with check.type udp, this check is tcp");
     EXPECT_GROUP(g.check.tcp.handshake = TCP_HALF_OPEN;
                  g.check.tcp.close = TCP_CLOSE_FIN, ERR_INVALID,
@@ -452,6 +479,7 @@ int main(void)
         cmocka_unit_test(an_interval_below_the_timeout_is_good),
         cmocka_unit_test(rules_are_checked),
         cmocka_unit_test(http_checks_are_checked),
+        cmocka_unit_test(udp_checks_have_what_their_method_needs_and_no_more),
         cmocka_unit_test(fields_of_another_check_type_are_refused),
         cmocka_unit_test(names_have_a_form),
         cmocka_unit_test(backends_are_checked),

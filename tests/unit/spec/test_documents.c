@@ -66,6 +66,19 @@ static void a_guard_is_a_word_or_a_mapping(void **state)
     expect_same(GROUP("  guard: {flapHold: off, returnPercent: 0}\n"), GROUP(""));
 }
 
+/* Text and hex, with or without blanks, are two spellings; nothing of it is lost on the way back.
+ */
+static void data_is_text_or_hex(void **state)
+{
+    (void)state;
+    expect_same(
+        GROUP("  check: {type: udp, udp: {method: exchange, payload: ping, expect: \"a b\"}}\n"),
+        GROUP("  check: {type: udp, udp: {method: exchange, payload: \"hex:70696E67\",\n"
+              "    expect: \"hex:61 20 62\"}}\n"));
+    expect_same(GROUP("  check: {type: udp, udp: {payload: \"a\\r\\n\"}}\n"),
+                GROUP("  check: {type: udp, udp: {payload: \"hex:61 0d 0a\"}}\n"));
+}
+
 /* spec.md 3 by hand: what a document that says nothing gets. */
 static void a_group_gets_the_defaults_of_profile_nlb(void **state)
 {
@@ -333,10 +346,37 @@ static void pick_rule(struct prng *prng, struct rule_column *column)
     }
 }
 
+/* Letters, ends of lines, quotes, or any bytes at all. */
+static uint16_t pick_data(struct prng *prng, uint8_t bytes[], size_t n_max)
+{
+    static const char words[] = "hex:ab \r\n\t\"'#: {-";
+    size_t n_bytes = 1 + prng_below(prng, n_max);
+    bool is_text = prng_below(prng, 2) == 0;
+
+    for (size_t i = 0; i < n_bytes; i++) {
+        bytes[i] = is_text ? (uint8_t)words[prng_below(prng, sizeof words - 1)]
+                           : (uint8_t)prng_below(prng, 256);
+    }
+    return (uint16_t)n_bytes;
+}
+
+static void pick_udp(struct prng *prng, struct udp_check *udp)
+{
+    *udp = (struct udp_check){.method = pick(prng, &names_udp_method)};
+    udp->payload.n_bytes = pick_data(prng, udp->payload.bytes, sizeof udp->payload.bytes);
+    if (udp->method == UDP_EXCHANGE) {
+        udp->expect.n_bytes = pick_data(prng, udp->expect.bytes, sizeof udp->expect.bytes);
+        size_t n_max = udp->expect.n_bytes < sizeof udp->mask.bytes ? udp->expect.n_bytes
+                                                                    : sizeof udp->mask.bytes;
+        udp->mask.n_bytes = prng_below(prng, 2) == 0 ? 0 : pick_data(prng, udp->mask.bytes, n_max);
+    }
+}
+
 static void pick_check(struct prng *prng, struct server_group *group)
 {
     struct health_check *check = &group->check;
-    enum check_type type = prng_below(prng, 2) == 0 ? CHECK_TYPE_TCP : CHECK_TYPE_HTTP;
+    static const enum check_type types[] = {CHECK_TYPE_TCP, CHECK_TYPE_HTTP, CHECK_TYPE_UDP};
+    enum check_type type = types[prng_below(prng, group->profile == PROFILE_GWLB ? 2 : 3)];
 
     profile_check_defaults((enum profile)group->profile, PROTOCOL_TCP, type, check);
     check->is_enabled = prng_below(prng, 4) != 0;
@@ -348,6 +388,10 @@ static void pick_check(struct prng *prng, struct server_group *group)
     if (type == CHECK_TYPE_TCP) {
         check->tcp.handshake = TCP_FULL;
         check->tcp.on_timeout = pick(prng, &names_tcp_on_timeout);
+        return;
+    }
+    if (type == CHECK_TYPE_UDP) {
+        pick_udp(prng, &check->udp);
         return;
     }
     check->http.method = pick(prng, &names_http_method);
@@ -512,6 +556,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_guard_is_a_word_or_a_mapping),
+        cmocka_unit_test(data_is_text_or_hex),
         cmocka_unit_test(a_group_gets_the_defaults_of_profile_nlb),
         cmocka_unit_test(http_defaults_follow_the_profile),
         cmocka_unit_test(words_of_yaml_1_1_stay_the_text_that_was_written),

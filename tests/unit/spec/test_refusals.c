@@ -165,8 +165,23 @@ static void unknown_and_later_fields_are_refused(void **state)
          "server group \"web\": existingFlows is not available yet"},
         {GROUP("  check: {source: 10.0.0.1}\n"), 6, 11, ERR_UNAVAILABLE_YET,
          "server group \"web\": check.source is not available yet"},
-        {GROUP("  check: {udp: {method: port}}\n"), 6, 11, ERR_UNAVAILABLE_YET,
-         "server group \"web\": check.udp is not available yet"},
+        {GROUP("  check: {udp: {method: port}}\n"), 6, 11, ERR_INVALID,
+         "server group \"web\": check.udp is allowed only with check.type udp, this check is tcp"},
+        {GROUP("  check: {type: udp, udp: {payload: \"\"}}\n"), 6, 37, ERR_INVALID,
+         "server group \"web\": check.udp.payload must have 1..512 bytes, got 0"},
+        {GROUP("  check: {type: udp, udp: {payload: \"hex:0g\"}}\n"), 6, 37, ERR_INVALID,
+         "server group \"web\": check.udp.payload must be text, or \"hex:\" and pairs of hex "
+         "digits, got \"hex:0g\""},
+        {GROUP("  check: {type: udp, udp: {payload: \"hex:012\"}}\n"), 6, 37, ERR_INVALID,
+         "server group \"web\": check.udp.payload must be text, or \"hex:\" and pairs of hex "
+         "digits, got \"hex:012\""},
+        {GROUP("  check: {type: udp, udp: {method: exchange}}\n"), 6, 36, ERR_INVALID,
+         "server group \"web\": check.udp.expect must be set with check.udp.method exchange and "
+         "only then"},
+        {GROUP("  check: {type: udp, udp: {method: exchange, expect: a, mask: \"hex: ff ff\"}}\n"),
+         6, 63, ERR_INVALID,
+         "server group \"web\": check.udp.mask must have 1..128 bytes and no more than "
+         "check.udp.expect, got 2"},
         {GROUP("  backends: [{instance: i-1}]\n"), 6, 15, ERR_UNAVAILABLE_YET,
          "server group \"web\": backend 1: instance is not available yet"},
         {LISTENER("  check: {}\n"), 5, 3, ERR_UNAVAILABLE_YET,
@@ -189,14 +204,14 @@ static void values_of_a_later_stage_are_refused_at_their_place(void **state)
     static const struct refusal rows[] = {
         {GROUP("  type: instance\n"), 6, 9, ERR_UNAVAILABLE_YET,
          "server group \"web\": type instance is not available yet: write `type: ip`"},
-        {GROUP("  protocol: udp\n"), 6, 13, ERR_UNAVAILABLE_YET,
-         "server group \"web\": protocol udp is not available yet: write `protocol: tcp`"},
+        {GROUP("  protocol: geneve\n"), 6, 13, ERR_UNAVAILABLE_YET,
+         "server group \"web\": protocol geneve is not available yet: write `protocol: tcp`"},
         {GROUP("  scheduler: rr\n"), 6, 14, ERR_UNAVAILABLE_YET,
          "server group \"web\": scheduler rr is not available yet: write `scheduler: 5-tuple` or "
          "`wrr`"},
         {GROUP("  check: {type: tls}\n"), 6, 17, ERR_UNAVAILABLE_YET,
-         "server group \"web\": check.type tls is not available yet: write `check.type: tcp` or "
-         "`http`"},
+         "server group \"web\": check.type tls is not available yet: write `check.type: tcp`, "
+         "`http` or `udp`"},
         {GROUP("  check:\n    pacing: fixed\n"), 7, 13, ERR_UNAVAILABLE_YET,
          "server group \"web\": check.pacing fixed is not available yet: write `check.pacing: "
          "end-to-start`"},
@@ -380,8 +395,8 @@ static void missing_and_contradicting_fields_are_refused(void **state)
          "check is http"},
         /* The first cause alone is told: that there is no such check yet. */
         {GROUP("  check:\n    http: {path: /}\n    type: grpc\n"), 8, 11, ERR_UNAVAILABLE_YET,
-         "server group \"web\": check.type grpc is not available yet: write `check.type: tcp` or "
-         "`http`"},
+         "server group \"web\": check.type grpc is not available yet: write `check.type: tcp`, "
+         "`http` or `udp`"},
         {GROUP("  check:\n    type: http\n    http:\n      host: domain\n"), 9, 13, ERR_INVALID,
          "server group \"web\": check.http.domain must be set with check.http.host domain and only "
          "then"},

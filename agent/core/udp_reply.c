@@ -1,0 +1,30 @@
+#include "agent/core/udp_reply.h"
+
+#include <string.h>
+
+bool udp_reply_matches(const struct udp_check *udp, const uint8_t bytes[], size_t n_bytes)
+{
+    const struct check_data *expect = &udp->expect;
+
+    if (n_bytes < expect->n_bytes) {
+        return false;
+    }
+    for (uint16_t i = 0; i < expect->n_bytes; i++) {
+        unsigned mask = i < udp->mask.n_bytes ? udp->mask.bytes[i] : UINT8_MAX;
+
+        if (((unsigned)(bytes[i] ^ expect->bytes[i]) & mask) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+enum line_match line_matches(const struct check_line *expect, const uint8_t bytes[], size_t n_bytes)
+{
+    size_t n = n_bytes < expect->n_bytes ? n_bytes : expect->n_bytes;
+
+    if (n > 0 && memcmp(bytes, expect->bytes, n) != 0) {
+        return LINE_NO;
+    }
+    return n == expect->n_bytes ? LINE_YES : LINE_MORE;
+}
