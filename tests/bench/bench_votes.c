@@ -32,8 +32,10 @@
 #define CPU_BOUND 1.2 /* of windows of LONG_S or more */
 #define CPU_BOUND_SHORT 1.5
 #define LONG_S 5
-#define TARGET_BYTES_BOUND 2600 /* a target, with 16 peers; below twice what it takes */
-#define PEER_BYTES_BOUND 60     /* a peer and target: 48 once all was told, and some room */
+/* Resident bytes of a node with 16 peers: what malloc gives a target (ENGINE_BYTES_A_TARGET), the
+ * ring of the past as far as it grows from the few to the many, and libzmq's connections. */
+#define TARGET_BYTES_BOUND 1800
+#define PEER_BYTES_BOUND 40 /* a peer and target */
 
 struct options {
     struct big_catalog size;
