@@ -23,9 +23,6 @@ static void carry_out_probes(struct agent *agent)
 {
     const struct engine_actions *actions = &agent->actions;
 
-    if (actions->n_probes == 0) {
-        return;
-    }
     for (uint32_t i = 0; i < actions->n_probes; i++) {
         const struct probe_change *change = &actions->probes[i];
 
@@ -41,9 +38,20 @@ static void carry_out_probes(struct agent *agent)
                       err_text(rc));
         }
     }
-    struct probe_plan *plan = probe_plan_editor_publish(&agent->plan);
-    if (plan != NULL) {
-        probe_thread_plan(agent->probes, plan);
+    if (actions->n_probes > 0) {
+        struct probe_plan *plan = probe_plan_editor_publish(&agent->plan);
+
+        if (plan != NULL) {
+            probe_thread_plan(agent->probes, plan);
+        }
+    }
+    if (actions->n_orders > 0) {
+        int rc = probe_thread_order(agent->probes, actions->orders, actions->n_orders);
+
+        if (rc != 0) {
+            log_event(LOG_LEVEL_ERROR, "orders_lost", "n=%u error=\"%s\"", actions->n_orders,
+                      err_text(rc));
+        }
     }
 }
 

@@ -34,6 +34,33 @@ static void put_advice(struct ctl *ctl, const struct spec_document *document, bo
     }
 }
 
+/* What a shared check comes to, as far as the document tells: of the nodes it says nothing. */
+static void put_load(struct ctl *ctl, const struct spec_document *document)
+{
+    char object[LOAD_OBJECT_BYTES];
+
+    if (document->kind != SPEC_GROUP || !document->u.group->check.is_enabled ||
+        !check_is_shared(&document->u.group->check)) {
+        return;
+    }
+    const struct health_check *check = &document->u.group->check;
+    struct check_load one = check_load_of(check, 1);
+    struct check_load all = check_load_of(check, LIMIT_NODES);
+    double each = (double)one.steady_per_1000s / 1000;
+    load_object(document, object);
+    if (check->probers != 0) {
+        ctl_note(ctl,
+                 "%s: each backend sees %.3g probes a second from %u nodes; when one fails, at "
+                 "most %.3g of each node in the cluster",
+                 object, (double)all.steady_per_1000s / 1000, all.n_probers, 2 * each);
+    } else {
+        ctl_note(ctl,
+                 "%s: each backend sees %.3g probes a second of each node in the cluster; when "
+                 "one fails, at most %.3g",
+                 object, each, 2 * each);
+    }
+}
+
 static json_t *advice_json(const struct spec_set *set)
 {
     const struct spec_advice *rows[SPEC_N_ADVICE];
@@ -86,6 +113,7 @@ int cmd_validate(struct ctl *ctl)
 
             fprintf(ctl->out, "%s:%u: %s is valid\n", set.files[document->file],
                     (unsigned)document->at.line, load_object(document, object));
+            put_load(ctl, document);
             put_advice(ctl, document, false);
         }
     }
@@ -377,6 +405,7 @@ int cmd_apply(struct ctl *ctl)
                       (unsigned)set.n_documents);
     }
     for (uint32_t i = 0; rc == 0 && i < set.n_documents; i++) {
+        put_load(ctl, &set.documents[i]);
         put_advice(ctl, &set.documents[i], true);
     }
     if (rc == 0) {

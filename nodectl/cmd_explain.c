@@ -345,6 +345,7 @@ static int explain_topics(struct ctl *ctl)
           "  flows            which backends get new flows\n"
           "  guards           what limits how the votes take backends out of service\n"
           "  self-doubt       when a node does not trust its own probes\n"
+          "  probers          who probes a backend, how often, and when all do\n"
           "\nA field: nodectl explain group.check.http.expect\n"
           "A whole document to start from: nodectl explain group --example\n",
           ctl->out);
@@ -413,6 +414,9 @@ int cmd_explain(struct ctl *ctl)
     }
     if (strcmp(topic, "self-doubt") == 0) {
         return explain_self_doubt(ctl);
+    }
+    if (strcmp(topic, "probers") == 0) {
+        return explain_probers(ctl);
     }
     return explain_path(ctl, topic);
 }

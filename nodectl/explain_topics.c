@@ -1,5 +1,5 @@
-/* What `explain` says besides fields: profiles, reasons, rules, flows, guards and self-doubt; and
- * the defaults of fields. */
+/* What `explain` says besides fields: profiles, reasons, rules, flows, guards, self-doubt and
+ * probers; and the defaults of fields. */
 #include "nodectl/explain.h"
 
 #include <stdlib.h>
@@ -377,5 +377,42 @@ int explain_self_doubt(struct ctl *ctl)
           "\n"
           "See: nodectl node describe, nodectl why, nodectl events --type doubt\n",
           ctl->out);
+    return 0;
+}
+
+int explain_probers(struct ctl *ctl)
+{
+    fputs(
+        "With `check: {probers: k}` k of the n nodes that observe probe each backend while all\n"
+        "is well; `all` is the default. Each node works out which ones by itself, from the\n"
+        "members and the target, so that no node probes more than its share. `nodectl why`\n"
+        "shows who does; the others \"do not probe it\" and have no vote.\n"
+        "\n"
+        "  who votes    n and q of the rule are those of the k. After the first failed probe\n"
+        "               they are of the k, of who has voted since, and of who cannot be heard:\n"
+        "               a few nodes that are cut off throw nobody out.\n"
+        "  all probe    from the first failed probe of any node on, at once; and while fewer of\n"
+        "               the k vote than their quorum. One that is called to a healthy backend and\n"
+        "               sees it pass votes pass at once; thresholds hold for all else.\n"
+        "  until        nothing failed for T x H + I x (H - 1) + 3 V: no vote is fail, no last\n"
+        "               probe failed. A backend that is down is probed by all until it is up.\n"
+        "  members      when nodes come or go, the former ones go on until each new one has\n"
+        "               voted, for I + the longer window + 3 V at most.\n"
+        "  phases       the probes of the k are I / k apart, with all nodes about I / n. A pause\n"
+        "               is shorter than the interval by up to an eighth until that is so, and\n"
+        "               never longer. Probes that take over I / 8 do not get there.\n"
+        "  detection    a backend that is dead for everybody is down on every node that hears\n"
+        "               the votes within I + W + 2 V + 100ms, W = T x U + I x (U - 1): as when\n"
+        "               everyone probes. Mostly within I / k + T + W + 2 V + 100ms.\n"
+        "  load         k / I probes a second at a backend; when one fails n at once, and at most\n"
+        "               2 n / I: `nodectl group describe` has the numbers.\n"
+        "\n"
+        "Not with rule local, nor with at-least more than k. Fewer than 3 is a warning.\n"
+        "\n"
+        "`check: {recheck: true}` (with or without probers) lets a node probe at once when\n"
+        "another node's probe of the backend fails for the first time, if it does not know of a\n"
+        "failure itself, and once an interval at most. That is one more result and changes no\n"
+        "threshold: what is dead for all is found up to an interval sooner.\n",
+        ctl->out);
     return 0;
 }

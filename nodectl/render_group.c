@@ -93,6 +93,38 @@ static void put_window(FILE *out, const char *title, const Jury__V1__Window *win
     }
 }
 
+/* "1.5", "0.004": of so many in 1000 s. */
+static char *per_second(uint64_t per_1000s, char text[RENDER_TEXT_BYTES])
+{
+    snprintf(text, RENDER_TEXT_BYTES, "%" PRIu64 ".%03" PRIu64, per_1000s / 1000, per_1000s % 1000);
+    for (size_t n = strlen(text); text[n - 1] == '0' || text[n - 1] == '.'; n--) {
+        bool is_point = text[n - 1] == '.';
+
+        text[n - 1] = '\0';
+        if (is_point) {
+            break;
+        }
+    }
+    return text;
+}
+
+static void put_load(FILE *out, const Jury__V1__ProbeLoad *load)
+{
+    char text[RENDER_TEXT_BYTES];
+
+    if (load == NULL) {
+        return;
+    }
+    fprintf(out, "  %-26s %s a second, from %" PRIu32 " of %" PRIu32 " nodes",
+            "probes of a backend", per_second(load->steady_per_1000s, text), load->n_probers,
+            load->n_observers);
+    if (load->at_once > 0) {
+        fprintf(out, "; when one fails %" PRIu32 " at once, and at most %s a second", load->at_once,
+                per_second(load->worst_per_1000s, text));
+    }
+    fputc('\n', out);
+}
+
 /* On the first line: what keeps the verdicts from following the votes. */
 static void put_guards(FILE *out, const Jury__V1__GroupSummary *summary)
 {
@@ -142,6 +174,7 @@ void render_group(struct ctl *ctl, const Jury__V1__DescribeGroupResponse *answer
     snprintf(title, sizeof title, ", with answers of %.40s",
              render_duration(answer->assumed_response, text));
     put_window(out, "success window", answer->success_window, title);
+    put_load(out, answer->probe_load);
     if (answer->n_backends > 0) {
         fputc('\n', out);
         render_backends(ctl, answer->backends, answer->n_backends, false);

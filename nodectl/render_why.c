@@ -20,6 +20,8 @@ static const char *standing_word(Jury__V1__VoteStanding standing)
         return "suspect, not used";
     case JURY__V1__VOTE_STANDING__VOTE_STANDING_WAITING:
         return "not counted yet";
+    case JURY__V1__VOTE_STANDING__VOTE_STANDING_RESTING:
+        return "does not probe it";
     case JURY__V1__VOTE_STANDING__VOTE_STANDING_UNSPECIFIED:
     case _JURY__V1__VOTE_STANDING_IS_INT_SIZE:
         break;

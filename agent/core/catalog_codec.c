@@ -201,6 +201,28 @@ static void read_tcp(struct codec_in *in, struct tcp_check *tcp)
     }
 }
 
+/* Since minor 3. A check without the two is written as ever: its bytes make the hash by which nodes
+ * of different versions agree on a target. */
+static void write_sharing(struct bytes_writer *writer, const struct health_check *check)
+{
+    if (check_is_shared(check)) {
+        bytes_write_u8(writer, check->probers);
+        bytes_write_u8(writer, check->recheck);
+    }
+}
+
+static void read_sharing(struct codec_in *in, struct health_check *check)
+{
+    if (!has_more(in)) {
+        return;
+    }
+    check->probers = bytes_read_u8(&in->bytes);
+    check->recheck = codec_read_bool(in);
+    if (!check_is_shared(check)) {
+        in->bytes.failed = true; /* one value has one encoding */
+    }
+}
+
 void codec_write_check(struct bytes_writer *writer, const struct health_check *check)
 {
     size_t begin = codec_begin(writer);
@@ -222,6 +244,7 @@ void codec_write_check(struct bytes_writer *writer, const struct health_check *c
         write_udp(writer, &check->udp);
     }
     codec_end(writer, type_begin);
+    write_sharing(writer, check);
     codec_end(writer, begin);
 }
 
@@ -248,6 +271,7 @@ void codec_read_check(struct codec_in *in, struct health_check *ret_check)
         read_udp(&fields, &check->udp);
     }
     codec_shut(&block, &fields);
+    read_sharing(&block, check);
     codec_shut(in, &block);
 }
 

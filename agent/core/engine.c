@@ -26,10 +26,12 @@ struct engine *engine_new(const struct engine_config *config, uint64_t now_ns)
     engine->free_scope = NO_SCOPE;
     observers_init(&engine->observers, config->node_id);
     id_set_init(&engine->dirty_slots);
+    id_set_init(&engine->orders_due);
     id_set_init(&engine->dirty_scopes);
     id_set_init(&engine->freed_rows);
     id_set_init(&engine->waiting_drains);
     timers_init(&engine->opinion_timers);
+    timers_init(&engine->share_timers);
     timers_init(&engine->row_timers);
     timers_init(&engine->guard_timers);
     drains_init(&engine->drains);
@@ -57,15 +59,18 @@ void engine_free(struct engine *engine)
     votes_free(engine->votes);
     history_free(engine->history);
     id_set_close(&engine->dirty_slots);
+    id_set_close(&engine->orders_due);
     id_set_close(&engine->dirty_scopes);
     id_set_close(&engine->freed_rows);
     id_set_close(&engine->waiting_drains);
     timers_close(&engine->opinion_timers);
+    timers_close(&engine->share_timers);
     timers_close(&engine->row_timers);
     timers_close(&engine->guard_timers);
     drains_close(&engine->drains);
     event_ring_close(&engine->events);
     free(engine->targets);
+    free(engine->shares);
     free(engine->backends);
     free(engine->rows);
     free(engine->scopes);
@@ -110,6 +115,7 @@ static void empty_actions(struct engine_actions *actions)
     actions->has_question = false;
     actions->n_replies = 0;
     actions->n_probes = 0;
+    actions->n_orders = 0;
     actions->n_rows = 0;
     actions->layout_due = false;
     actions->catalog = NULL;
@@ -231,6 +237,9 @@ static void run_timers(struct engine *engine, struct engine_actions *actions)
     while (timers_pop(&engine->opinion_timers, engine->now_ns, &id)) {
         engine_opinion_stale(engine, id, actions);
     }
+    while (timers_pop(&engine->share_timers, engine->now_ns, &id)) {
+        id_set_add(&engine->dirty_slots, id);
+    }
     engine_run_verdict_timers(engine);
     if (observers_next_ns(&engine->observers) <= engine->now_ns) {
         uint8_t before = observers_n(&engine->observers);
@@ -288,6 +297,10 @@ static uint64_t find_wake_ns(const struct engine *engine)
     uint64_t wake_ns = engine->next_vector_ns;
 
     wake_ns = earliest(wake_ns, votes_next_ns(engine->votes));
+    if (engine->orders_due.n_set > 0) {
+        return engine->now_ns;
+    }
+    wake_ns = earliest(wake_ns, timers_next(&engine->share_timers));
     wake_ns = earliest(wake_ns, timers_next(&engine->opinion_timers));
     wake_ns = earliest(wake_ns, engine_verdict_timer_ns(engine));
     return earliest(wake_ns, observers_next_ns(&engine->observers));
@@ -315,8 +328,10 @@ int engine_step(struct engine *engine, const struct engine_event *event,
         engine_survey(engine);
     }
     engine_run_doubt(engine, actions);
+    engine_share_hear(engine);
     engine_settle(engine, actions); /* before the drains are looked at: it sets their deadlines */
     run_interval(engine, actions);
+    engine_give_orders(engine, actions);
 
     actions->verdicts_changed = actions->verdicts_changed || engine->kept_is_old;
     engine->kept_is_old = false;

@@ -123,6 +123,8 @@ struct engine_event {
  * changes_not_sent). */
 #define ENGINE_CHANGES 256
 #define ENGINE_PURGES 256
+/* Orders of one step; what is more comes with the next step, which is due at once. */
+#define ENGINE_ORDERS 1024
 
 struct probe_change {
     struct target_id id;
@@ -160,6 +162,10 @@ struct engine_actions {
     struct probe_change *probes;
     uint32_t n_probes;
     uint32_t probes_capacity;
+
+    /* After `probes`: of targets that share their probes (share.h). */
+    uint32_t n_orders;
+    struct probe_order orders[ENGINE_ORDERS];
 
     /* Words that changed, those of one scope together and its own row last: write the words of a
      * scope under its sequence, then a layout if one is due, then the generation. */

@@ -28,6 +28,9 @@ static void tell_probe(struct follow *follow, const struct catalog_target *targe
     if (target != NULL) {
         change.source = follow->engine->sources[target->to.addr.family == ADDR_IPV6];
         change.is_at_start = follow->revision_before == 0;
+        if (engine_is_shared(follow->engine, id.slot)) {
+            id_set_add(&follow->engine->orders_due, id.slot); /* its schedule begins anew */
+        }
     }
     actions->probes[actions->n_probes++] = change;
 }
@@ -42,6 +45,7 @@ static void free_target(struct engine *engine, uint32_t slot)
     *target = (struct engine_target){.first_row = NO_ROW};
     votes_set_slot(engine->votes, slot, 0, 0, 0);
     timers_clear(&engine->opinion_timers, slot);
+    engine_share_free(engine, slot);
 }
 
 void engine_make_target(struct engine *engine, struct target_id id,
@@ -58,6 +62,7 @@ void engine_make_target(struct engine *engine, struct target_id id,
                    .unhealthy_threshold = check->unhealthy_threshold & 15U},
         .check_type = check->type & 15U,
     };
+    engine_share_make(engine, id, check);
     if (engine->history != NULL) {
         history_reset_slot(engine->history, id.slot, id.birth);
     }

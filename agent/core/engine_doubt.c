@@ -34,6 +34,9 @@ static void survey_target(const struct engine *engine, uint32_t slot, struct dou
 
     /* The peers' votes are looked at whatever the own one is: constant work (R-CW-1). */
     votes_count(engine->votes, slot, observers_peers(&engine->observers), engine->now_ns, &tally);
+    if (engine_is_shared(engine, slot)) {
+        tally.n_observers = (uint8_t)__builtin_popcountll(engine->shares[slot].electors);
+    }
     bool is_down = target->health.opinion == OPINION_FAIL;
     to->n_probed++;
     to->n_failing += target->health.fail_streak > 0;
@@ -51,7 +54,7 @@ void engine_survey(struct engine *engine)
     for (uint32_t slot = 0; slot < engine->n_slots; slot++) {
         const struct engine_target *target = &engine->targets[slot];
 
-        if (target->birth != 0 && target->check_type < DOUBT_KINDS) {
+        if (target->birth != 0 && target->check_type < DOUBT_KINDS && engine_is_on(engine, slot)) {
             survey_target(engine, slot, &survey.kinds[target->check_type]);
         }
     }

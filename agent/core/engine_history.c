@@ -59,6 +59,17 @@ static void keep_vote(struct engine *engine, uint32_t slot, uint32_t peer)
     history_add(engine->history, &entry);
 }
 
+static void keep_electors(struct engine *engine, uint32_t slot, uint64_t changed, uint64_t electors)
+{
+    for (; changed != 0; changed &= changed - 1) {
+        struct history_entry entry = entry_now(engine, HISTORY_ELECTOR, slot);
+
+        entry.from = (unsigned)__builtin_ctzll(changed) & 63U;
+        entry.to = (unsigned)(electors >> entry.from & 1);
+        history_add(engine->history, &entry);
+    }
+}
+
 void engine_keep_votes(struct engine *engine, uint32_t slot, const struct tally *tally)
 {
     if (engine->history == NULL) {
@@ -77,6 +88,7 @@ void engine_keep_votes(struct engine *engine, uint32_t slot, const struct tally 
     for (; changed != 0; changed &= changed - 1) {
         keep_vote(engine, slot, (uint32_t)__builtin_ctzll(changed));
     }
+    keep_electors(engine, slot, before.electors ^ tally->electors, tally->electors);
     if (own_changed) {
         struct history_entry entry = entry_now(engine, HISTORY_OWN, slot);
 

@@ -55,6 +55,7 @@ void engine_hear_hello(struct engine *engine, uint64_t peer, const struct hello 
     if (votes_note_epoch(engine->votes, index, hello->epoch) && look.epoch != 0) {
         tell_epoch(engine, peer);
     }
+    engine_hear_beat(engine, hello->beat_ms);
     engine->peers[index].hello_ns = engine->now_ns;
     engine->peers[index].revision = hello->revision;
     uint8_t before = observers_n(&engine->observers);
@@ -182,6 +183,7 @@ static struct vote_change make_change(struct engine *engine, uint32_t slot)
                             ? 0
                             : (engine->now_ns - target->conclusive_ns) / NS_PER_MS + 1,
         .suspect_mask = engine->suspect_mask,
+        .wavers = engine_share_wavers(engine, slot),
     };
 }
 
@@ -242,8 +244,10 @@ static void fill_opinions(const struct engine *engine, uint32_t first, struct vo
         const struct engine_target *target = &engine->targets[first + i];
 
         if (target->birth != 0) {
-            chunk->opinions[i / 4] =
-                (uint8_t)(chunk->opinions[i / 4] | target->health.opinion << (i % 4 * 2));
+            unsigned said =
+                engine_share_wavers(engine, first + i) ? VOTE_WAVERS : target->health.opinion;
+
+            chunk->opinions[i / 4] = (uint8_t)(chunk->opinions[i / 4] | said << (i % 4 * 2));
         }
     }
 }
@@ -293,6 +297,7 @@ void engine_publish_vector(struct engine *engine, struct engine_actions *actions
         .version_max = MESSAGE_VERSION,
         .feature_level = feature_level(),
         .is_observer = observers_self_counts(&engine->observers),
+        .beat_ms = engine_beat_ns(engine) / NS_PER_MS,
     };
     if (may_vote(engine)) {
         publish_chunks(engine, actions);

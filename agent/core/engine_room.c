@@ -56,11 +56,38 @@ static int reserve_slots(struct engine *engine, uint32_t n_slots)
         votes_reserve(engine->votes, n_slots) != 0 ||
         id_set_reserve(&engine->dirty_slots, n_slots) != 0 ||
         timers_reserve(&engine->opinion_timers, n_slots) != 0 ||
+
         grow((void **)&engine->targets, sizeof *engine->targets, engine->n_slots, n_slots) != 0) {
         return ERR_NOMEM;
     }
     engine->n_slots = n_slots;
     return 0;
+}
+
+/* Only with a check that shares its probes: no others pay for it. */
+static int reserve_shares(struct engine *engine, uint32_t n_slots)
+{
+    if (n_slots <= engine->n_shares) {
+        return 0;
+    }
+    n_slots = round_up(n_slots);
+    if (timers_reserve(&engine->share_timers, n_slots) != 0 ||
+        id_set_reserve(&engine->orders_due, n_slots) != 0 ||
+        grow((void **)&engine->shares, sizeof *engine->shares, engine->n_shares, n_slots) != 0) {
+        return ERR_NOMEM;
+    }
+    engine->n_shares = n_slots;
+    return 0;
+}
+
+static bool has_shared_check(const struct catalog *catalog)
+{
+    for (size_t i = 0; i < catalog_n_groups(catalog); i++) {
+        if (check_is_shared(&catalog_group_at(catalog, i)->spec.check)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static int reserve_rows(struct engine *engine, uint32_t n_rows)
@@ -138,6 +165,10 @@ int engine_reserve_room(struct engine *engine, const struct engine_room *room,
     int err = reserve_slots(engine, room->n_slots);
 
     if (err == 0) {
+        err = reserve_shares(engine, room->n_shares);
+    }
+
+    if (err == 0) {
         err = reserve_rows(engine, room->n_rows);
     }
     if (err == 0) {
@@ -152,6 +183,7 @@ int engine_reserve(struct engine *engine, const struct catalog *catalog,
     size_t n_before = engine->catalog == NULL ? 0 : catalog_n_groups(engine->catalog);
     /* Groups that go and groups that come have places at the same time. */
     struct engine_room room = {.n_slots = catalog_n_slots(catalog),
+                               .n_shares = has_shared_check(catalog) ? catalog_n_slots(catalog) : 0,
                                .n_rows = catalog_n_rows(catalog),
                                .n_scopes = (uint32_t)(n_before + catalog_n_groups(catalog))};
 

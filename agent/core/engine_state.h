@@ -53,6 +53,28 @@ struct engine_target {
 };
 static_assert(sizeof(struct engine_target) <= ENGINE_TARGET_BYTES, "of each target");
 
+/* How the probes of one target are shared among the observers (share.h), by slot. */
+struct target_share {
+    uint8_t n_probers; /* 0 = all */
+    bool rechecks;     /* check.recheck */
+    bool is_on;        /* this node probes it */
+    bool is_now;       /* the order that is due says: at once */
+    bool is_called;    /* it rested, and had no conclusive result since */
+    bool all_probe;
+    unsigned rank;
+    uint32_t calm_ms, grace_ms;
+    uint64_t counting; /* members in n when the rest was worked out; bits, as the next ones */
+    uint64_t assigned;
+    uint64_t standing; /* the assigned, and before all of those have voted the former ones */
+    uint64_t joined;   /* who has voted since all probe, whether it still does or not */
+    uint64_t electors; /* n is theirs: `standing` and `joined`; in trouble also who is not heard */
+    uint64_t failing;  /* peers whose vote fails or wavers, as last seen */
+    uint64_t enter_ns; /* when assigned ones that never voted are in `standing`; 0 = all are */
+    uint64_t few_ns;   /* until then too few votes make nobody probe */
+    uint64_t calm_since_ns; /* all probe, and nothing has failed since; 0 = something does */
+    uint64_t recheck_ns;    /* when it was last told to probe at once; 0 = never */
+};
+
 /* One (scope, backend), by row. */
 struct engine_backend {
     uint64_t birth; /* 0 = the row is free, or a scope's */
@@ -201,7 +223,11 @@ struct engine {
     struct engine_chunk chunks[LIMIT_VOTE_CHUNKS]; /* as far as asked for */
     uint32_t chunks_known;                         /* bits; none of a new catalog */
 
-    struct engine_target *targets;   /* by slot */
+    struct engine_target *targets; /* by slot */
+    struct target_share *shares;   /* by slot, n_shares: none before a check is shared */
+    uint32_t n_shares;
+    uint32_t n_sharded;              /* slots whose check has probers */
+    uint64_t heard;                  /* members (bits) in n with a vector of the last 3 V */
     struct engine_backend *backends; /* by row */
     struct engine_row *rows;         /* by row */
     struct engine_scope *scopes;
@@ -217,6 +243,10 @@ struct engine {
     struct id_set freed_rows;     /* to be told as removed */
     struct id_set waiting_drains; /* rows that wait for a place in drains */
     struct timers opinion_timers; /* by slot: own opinion turns `none` */
+    struct timers share_timers;   /* by slot: who probes it is to be looked at again */
+    struct id_set orders_due;     /* slots whose probes are to be ordered otherwise */
+    uint64_t beat_ahead_ns;       /* clock of the phases: now_ns - start_ns + this */
+    uint64_t beat_told_ns;        /* beat_ahead_ns that the orders were made with */
     struct timers guard_timers;   /* by scope: the earliest due_ns of its guards */
     struct timers row_timers;     /* by row: window of `initial`; of a scope: end of warming */
     struct drains drains;
@@ -259,6 +289,7 @@ int engine_reserve(struct engine *engine, const struct catalog *catalog,
                    struct engine_actions *actions);
 struct engine_room {
     uint32_t n_slots, n_rows, n_scopes;
+    uint32_t n_shares; /* slots that may be shared; 0 = none is */
 };
 int engine_reserve_room(struct engine *engine, const struct engine_room *room,
                         struct engine_actions *actions);
@@ -291,6 +322,7 @@ struct history_from engine_history_now(const struct engine *engine);
 /* replay_votes.c: the votes that a replay has in the place of the vote table. */
 void replay_count(const struct replay_votes *votes, uint32_t slot, uint64_t peers,
                   struct tally *tally);
+uint64_t replay_electors(const struct replay_votes *votes, uint32_t slot);
 void replay_look(const struct replay_votes *votes, uint32_t peer, uint32_t slot,
                  struct vote_look *ret_look);
 /* The verdict on a row changed in this step. */
@@ -333,8 +365,31 @@ void engine_opinion_stale(struct engine *engine, uint32_t slot, struct engine_ac
 void engine_opinion_forget(struct engine *engine, uint32_t slot, struct engine_actions *actions);
 void engine_judge_slot(struct engine *engine, uint32_t slot, struct engine_actions *actions);
 void engine_tally(const struct engine *engine, uint32_t slot, struct tally *ret_tally);
+/* The same of all observers, whoever is to probe the target. */
+void engine_tally_all(const struct engine *engine, uint32_t slot, struct tally *ret_tally);
 /* When a backend in `initial` may take this node's own opinion in a tie. */
 uint64_t engine_initial_end_ns(const struct engine *engine, const struct engine_backend *backend);
+
+/* engine_share.c: probes that the observers share */
+bool engine_is_shared(const struct engine *engine, uint32_t slot);
+/* This node probes it. */
+bool engine_is_on(const struct engine *engine, uint32_t slot);
+void engine_share_make(struct engine *engine, struct target_id id,
+                       const struct health_check *check);
+void engine_share_free(struct engine *engine, uint32_t slot);
+/* Who can be heard now. */
+void engine_share_hear(struct engine *engine);
+/* By the votes that are there: who probes it, and whose votes make its n. */
+void engine_share_follow(struct engine *engine, uint32_t slot);
+/* A conclusive result of a node that was called to a healthy target. */
+bool engine_share_adopts(struct engine *engine, uint32_t slot, enum probe_class probe_class);
+/* The own opinion is pass, though the last probe failed. */
+bool engine_share_wavers(const struct engine *engine, uint32_t slot);
+/* Leave n, lost votes and zones to the electors. */
+void engine_share_cut(const struct engine *engine, uint32_t slot, struct tally *tally);
+uint64_t engine_beat_ns(const struct engine *engine);
+void engine_hear_beat(struct engine *engine, uint64_t beat_ms);
+void engine_give_orders(struct engine *engine, struct engine_actions *actions);
 
 /* engine_doubt.c */
 /* Count what all targets look like; each V. */

@@ -83,14 +83,24 @@ static void take_conclusive(struct engine *engine, uint32_t slot, const struct p
     target->reason = result->reason;
     target->http_status = result->http_status;
     target->response_us = target->last_us;
+    bool was_failing = target->health.fail_streak > 0;
     bool changed =
         health_record(&target->health, &target->policy, (enum probe_class)result->probe_class);
+    if (engine_share_adopts(engine, slot, (enum probe_class)result->probe_class)) {
+        health_adopt_pass(&target->health);
+        changed = true;
+    }
     engine_keep_result(engine, slot, (enum probe_class)result->probe_class);
     if (target->health.opinion != OPINION_NONE) {
         timers_set(&engine->opinion_timers, slot, result->end_ns + stale_after_ns(target) + 1);
     }
     if (changed) {
         opinion_changed(engine, slot, before, actions);
+    } else if (engine_share_wavers(engine, slot) && !was_failing) {
+        engine_publish_change(engine, slot, actions); /* the first failure, told at once */
+    }
+    if (engine_is_shared(engine, slot) && was_failing != (target->health.fail_streak > 0)) {
+        id_set_add(&engine->dirty_slots, slot);
     }
 }
 
@@ -112,6 +122,7 @@ void engine_take_result(struct engine *engine, const struct probe_result *result
     uint32_t slot = result->id.slot;
 
     if (slot >= engine->n_slots || engine->targets[slot].birth == 0 ||
+        !engine_is_on(engine, slot) || /* one that was in flight when it was put to rest */
         (engine->targets[slot].birth != result->id.birth && !plant_is("result-other-definition"))) {
         engine->counters.results_dropped++;
         return;
@@ -191,7 +202,7 @@ static bool is_suspect(const struct engine *engine, const struct engine_target *
     return (engine->suspect_mask >> target->check_type & 1) != 0;
 }
 
-void engine_tally(const struct engine *engine, uint32_t slot, struct tally *ret_tally)
+void engine_tally_all(const struct engine *engine, uint32_t slot, struct tally *ret_tally)
 {
     const struct engine_target *target = &engine->targets[slot];
 
@@ -210,6 +221,7 @@ void engine_tally(const struct engine *engine, uint32_t slot, struct tally *ret_
     case OPINION_PASS:
         ret_tally->n_pass = (uint8_t)(ret_tally->n_pass + weight);
         ret_tally->passes |= ret_tally->own_bit;
+        ret_tally->wavers |= engine_share_wavers(engine, slot) ? ret_tally->own_bit : 0;
         break;
     case OPINION_FAIL:
         ret_tally->n_fail = (uint8_t)(ret_tally->n_fail + weight);
@@ -217,6 +229,14 @@ void engine_tally(const struct engine *engine, uint32_t slot, struct tally *ret_
         break;
     case OPINION_NONE:
         break;
+    }
+}
+
+void engine_tally(const struct engine *engine, uint32_t slot, struct tally *ret_tally)
+{
+    engine_tally_all(engine, slot, ret_tally);
+    if (engine_is_shared(engine, slot)) {
+        engine_share_cut(engine, slot, ret_tally);
     }
 }
 
@@ -415,6 +435,7 @@ void engine_judge_slot(struct engine *engine, uint32_t slot, struct engine_actio
     if (target->birth == 0) {
         return;
     }
+    engine_share_follow(engine, slot);
     engine_tally(engine, slot, &tally);
     engine_keep_votes(engine, slot, &tally);
     for (uint32_t row = target->first_row; row != NO_ROW; row = engine->backends[row].next_user) {

@@ -94,12 +94,18 @@ static void view_votes(const struct engine *engine, uint32_t slot, uint64_t now_
             continue;
         }
         struct vote_view *vote = &view->votes[view->n_votes++];
+        bool is_resting =
+            engine_is_shared(engine, slot) && (engine->shares[slot].electors >> index & 1) == 0;
         vote->node_id = node_id;
         vote->index = (uint8_t)index;
         if (node_id == engine->config.node_id) {
             view_own_vote(engine, &engine->targets[slot], now_ns, vote);
         } else {
             view_peer_vote(engine, index, slot, now_ns, vote);
+        }
+        if (is_resting && engine->observers.members[index].counts) {
+            vote->standing = STANDING_RESTING;
+            vote->opinion = OPINION_NONE;
         }
     }
 }

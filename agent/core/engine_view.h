@@ -24,7 +24,8 @@ enum vote_standing {
     STANDING_COUNTED = 1,    /* in c, and in f or p */
     STANDING_REMEMBERED = 2, /* aged out or withdrawn: it only blocks */
     STANDING_SUSPECT = 3,    /* its sender doubts it: not used at all */
-    STANDING_WAITING = 4     /* the node does not count as an observer yet */
+    STANDING_WAITING = 4,    /* the node does not count as an observer yet */
+    STANDING_RESTING = 5     /* it does not probe: not among the electors (share.h) */
 };
 
 struct vote_view {
@@ -201,46 +202,50 @@ struct peer_view {
 };
 
 /* X(name, help): named counters, all of events since the start. */
-#define ENGINE_COUNTERS(X)                                                                    \
-    X(results_dropped, "probe results for a definition that is no longer in the catalog")     \
-    X(results_inconclusive, "probe results that were a fault of this node")                   \
-    X(votes_stale, "vote messages dropped as older than, or equal to, one already taken")     \
-    X(votes_old_epoch, "messages of a start of the peer before its newest")                   \
-    X(votes_unknown_node, "messages of a node that is not in the catalog")                    \
-    X(votes_other_target, "change messages for a target that this catalog does not have")     \
-    X(chunks_differ, "vote chunks refused because the catalogs differ at one revision")       \
-    X(chunks_ahead, "vote chunks too far ahead of this node's catalog to be matched")         \
-    X(messages_malformed, "messages with values out of range")                                \
-    X(hellos_other_cluster, "hellos of another cluster")                                      \
-    X(catalogs_old, "catalogs ignored as not newer than the one in use")                      \
-    X(catalogs_other_cluster, "catalogs ignored as of another cluster")                       \
-    X(changes_not_sent, "change messages left to the next vector: too many for one interval") \
-    X(changes_no_room, "peers' change messages dropped for lack of memory")                   \
-    X(purges_deferred, "purge proposals left to the next vote interval for lack of room")     \
-    X(events_lost, "events that pushed an older one out of the log")                          \
-    X(verdict_changes, "verdicts that changed state")                                         \
-    X(opinion_changes, "own opinions that changed")                                           \
-    X(doubts_begun, "times this node began to doubt its own probes")                          \
-    X(doubts_ended, "times it ceased to")                                                     \
-    X(doubt_failures_dropped, "runs of failures dropped as they were seen while in doubt")    \
-    X(holds_entered, "holds that were switched on, of everything or of one group")            \
-    X(holds_left, "holds that were switched off")                                             \
-    X(changes_guarded, "answers of a rule that a guard did not follow, each time judged")     \
-    X(velocity_entered, "times a group had more ejections pending than its limit")            \
-    X(velocity_left, "times the last of them was through or taken back")                      \
-    X(damping_entered, "times flap damping began to keep backends of a group from returning") \
-    X(damping_left, "times the last of them returned or went bad again")                      \
-    X(returns_entered, "times a group had more returns waiting than its limit")               \
-    X(returns_left, "times the last of them was through or taken back")                       \
-    X(shadows_begun, "times a changed check began in shadow")                                 \
-    X(shadows_stopped, "times a shadow did not end, as it would have taken out too many")     \
-    X(shadows_ended, "times a shadow ended")                                                  \
-    X(alarms_raised, "times over 30 % of a group, and at least 3, went bad at once")          \
-    X(alarms_ended, "times that was over")                                                    \
-    X(fail_opens_entered, "times a group entered fail-open")                                  \
-    X(fail_opens_left, "times a group left it")                                               \
-    X(closed_entered, "times a group closed to new flows")                                    \
-    X(closed_left, "times a group was no longer closed")                                      \
+#define ENGINE_COUNTERS(X)                                                                      \
+    X(results_dropped, "probe results for a definition that is no longer in the catalog")       \
+    X(results_inconclusive, "probe results that were a fault of this node")                     \
+    X(votes_stale, "vote messages dropped as older than, or equal to, one already taken")       \
+    X(votes_old_epoch, "messages of a start of the peer before its newest")                     \
+    X(votes_unknown_node, "messages of a node that is not in the catalog")                      \
+    X(votes_other_target, "change messages for a target that this catalog does not have")       \
+    X(chunks_differ, "vote chunks refused because the catalogs differ at one revision")         \
+    X(chunks_ahead, "vote chunks too far ahead of this node's catalog to be matched")           \
+    X(messages_malformed, "messages with values out of range")                                  \
+    X(hellos_other_cluster, "hellos of another cluster")                                        \
+    X(catalogs_old, "catalogs ignored as not newer than the one in use")                        \
+    X(catalogs_other_cluster, "catalogs ignored as of another cluster")                         \
+    X(changes_not_sent, "change messages left to the next vector: too many for one interval")   \
+    X(changes_no_room, "peers' change messages dropped for lack of memory")                     \
+    X(purges_deferred, "purge proposals left to the next vote interval for lack of room")       \
+    X(events_lost, "events that pushed an older one out of the log")                            \
+    X(verdict_changes, "verdicts that changed state")                                           \
+    X(opinion_changes, "own opinions that changed")                                             \
+    X(doubts_begun, "times this node began to doubt its own probes")                            \
+    X(doubts_ended, "times it ceased to")                                                       \
+    X(doubt_failures_dropped, "runs of failures dropped as they were seen while in doubt")      \
+    X(holds_entered, "holds that were switched on, of everything or of one group")              \
+    X(holds_left, "holds that were switched off")                                               \
+    X(changes_guarded, "answers of a rule that a guard did not follow, each time judged")       \
+    X(velocity_entered, "times a group had more ejections pending than its limit")              \
+    X(velocity_left, "times the last of them was through or taken back")                        \
+    X(damping_entered, "times flap damping began to keep backends of a group from returning")   \
+    X(damping_left, "times the last of them returned or went bad again")                        \
+    X(returns_entered, "times a group had more returns waiting than its limit")                 \
+    X(returns_left, "times the last of them was through or taken back")                         \
+    X(shadows_begun, "times a changed check began in shadow")                                   \
+    X(shadows_stopped, "times a shadow did not end, as it would have taken out too many")       \
+    X(shadows_ended, "times a shadow ended")                                                    \
+    X(alarms_raised, "times over 30 % of a group, and at least 3, went bad at once")            \
+    X(alarms_ended, "times that was over")                                                      \
+    X(fail_opens_entered, "times a group entered fail-open")                                    \
+    X(fail_opens_left, "times a group left it")                                                 \
+    X(closed_entered, "times a group closed to new flows")                                      \
+    X(closed_left, "times a group was no longer closed")                                        \
+    X(shares_opened, "times a failure, or missing votes, made all nodes probe a shared target") \
+    X(shares_calmed, "times nothing failed any more, and its assigned nodes went on alone")     \
+    X(shares_moved, "shared targets whose assigned nodes changed with the members")             \
+    X(rechecks, "probes begun at once because another node's first one failed")                 \
     X(vectors_sent, "whole vote vectors published")
 
 struct engine_counters {

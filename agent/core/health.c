@@ -52,6 +52,13 @@ void health_restart_failures(struct health *health)
     health->fail_streak = 0;
 }
 
+void health_adopt_pass(struct health *health)
+{
+    assert(health->opinion == OPINION_NONE && health->pass_streak == 1);
+
+    set_opinion(health, OPINION_PASS);
+}
+
 uint32_t health_streak(const struct health *health)
 {
     switch ((enum opinion)health->opinion) {

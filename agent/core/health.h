@@ -30,6 +30,10 @@ bool health_record(struct health *health, const struct health_policy *policy,
  * it. Returns true if the opinion changed. */
 bool health_forget(struct health *health);
 
+/* The first result of a node that was called to a healthy target passed: nothing has to come up
+ * again, so the opinion is pass at once. */
+void health_adopt_pass(struct health *health);
+
 /* Failures in a row so far count no more; an opinion stands. */
 void health_restart_failures(struct health *health);
 

@@ -157,7 +157,7 @@ int history_reserve_nodes(struct history *history, uint32_t n_nodes)
 bool history_is_of_slot(const struct history_entry *entry)
 {
     return entry->kind == HISTORY_VOTE || entry->kind == HISTORY_OWN ||
-           entry->kind == HISTORY_RESULT;
+           entry->kind == HISTORY_RESULT || entry->kind == HISTORY_ELECTOR;
 }
 
 void history_fold(struct history_votes *votes, const struct history_entry *entry)
@@ -169,6 +169,9 @@ void history_fold(struct history_votes *votes, const struct history_entry *entry
         votes->own_opinion = entry->to;
         votes->own_is_suspect = entry->hold != 0;
         return;
+    }
+    if (entry->kind == HISTORY_ELECTOR) {
+        votes->electors = entry->to != 0 ? votes->electors | bit : votes->electors & ~bit;
     }
     if (entry->kind != HISTORY_VOTE) {
         return;

@@ -10,7 +10,7 @@
  * be read from its own beginning, which is told (history_complete_from). In a calm cluster of n
  * nodes a target writes n + 2 entries when it comes and none afterwards; when a peer falls silent
  * or is heard again, each target writes one. The ring takes memory as it fills, up to 24 MiB; bases
- * and chains are 58 bytes a slot in a cluster of 16 and 64 a row (12 MiB at the planned size), what
+ * and chains are 62 bytes a slot in a cluster of 16 and 64 a row (12 MiB at the planned size), what
  * is put aside 1 MiB, former n, V and holds 300 KiB, former groups what
  * LIMIT_HISTORY_VERSION_BACKENDS says.
  *
@@ -42,8 +42,9 @@ enum history_kind {
     HISTORY_GUARD = 6,     /* of a scope's row: the time of its guards came */
     HISTORY_FIRST = 7,     /* of a scope's row: its first probe; seen at that step */
     HISTORY_NODE_HOLD = 8, /* of a scope's row: from, to: this node's own hold of it */
-    HISTORY_RESULT = 9     /* of a slot: own result; to: enum probe_class, hold: 1 the first, 2 the
+    HISTORY_RESULT = 9,    /* of a slot: own result; to: enum probe_class, hold: 1 the first, 2 the
                               second of its streak; later ones are not kept */
+    HISTORY_ELECTOR = 10   /* of a slot whose probes are shared: observer, to: it is in n */
 };
 
 struct history_entry {

@@ -6,7 +6,7 @@
 
 #include "common/base/err.h"
 
-#define MASKS 4
+#define MASKS 5
 
 static uint8_t mask_bytes_for(uint32_t n_nodes)
 {
@@ -85,8 +85,9 @@ struct history_votes votes_store_get(const struct votes_store *store, uint32_t s
         .passes = get_mask(at + n, n),
         .lost_fails = get_mask(at + 2 * n, n),
         .lost_passes = get_mask(at + 3 * n, n),
-        .own_opinion = at[4 * n] & 0x7f,
-        .own_is_suspect = (at[4 * n] & 0x80) != 0,
+        .electors = get_mask(at + 4 * n, n),
+        .own_opinion = at[5 * n] & 0x7f,
+        .own_is_suspect = (at[5 * n] & 0x80) != 0,
     };
 }
 
@@ -100,5 +101,6 @@ void votes_store_put(struct votes_store *store, uint32_t slot, const struct hist
     put_mask(at + n, n, votes->passes);
     put_mask(at + 2 * n, n, votes->lost_fails);
     put_mask(at + 3 * n, n, votes->lost_passes);
-    at[4 * n] = (uint8_t)(votes->own_opinion | (votes->own_is_suspect ? 0x80 : 0));
+    put_mask(at + 4 * n, n, votes->electors);
+    at[5 * n] = (uint8_t)(votes->own_opinion | (votes->own_is_suspect ? 0x80 : 0));
 }

@@ -10,6 +10,7 @@
 struct history_votes {
     uint64_t fails, passes; /* of peers */
     uint64_t lost_fails, lost_passes;
+    uint64_t electors;   /* whose votes n is of, when its probes are shared; else 0 */
     uint8_t own_opinion; /* enum opinion, whether it counts or not */
     bool own_is_suspect;
 };
@@ -21,7 +22,7 @@ struct votes_store {
     uint8_t mask_bytes; /* 1, 2, 4, 8 */
 };
 
-/* Of one slot in a store of so many nodes: 5 up to 8 nodes, 9 up to 16, 17 up to 32, 33 up to 64.
+/* Of one slot in a store of so many nodes: 6 up to 8 nodes, 11 up to 16, 21 up to 32, 41 up to 64.
  */
 uint32_t votes_store_slot_bytes(uint32_t n_nodes);
 /* Room for slots 0..n_slots-1 and indexes 0..n_nodes-1; never shrinks. Errors: ERR_NOMEM, nothing

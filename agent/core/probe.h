@@ -34,4 +34,13 @@ struct probe_result {
     uint64_t end_ns;      /* monotonic, when the outcome was known */
 };
 
+/* What the engine wants of a target that shares its probes with other nodes. */
+struct probe_order {
+    struct target_id id;
+    bool is_on;  /* else it rests: no probe starts; one in flight ends as ever */
+    bool is_now; /* the next probe starts at once, not in flight provided; else, when it rested,
+                    on its next beat */
+    uint64_t beat_ns; /* monotonic, any of its beats, above 0 */
+};
+
 #endif

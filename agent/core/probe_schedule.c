@@ -147,6 +147,51 @@ static uint64_t next_beat_ns(const struct scheduled_target *target, uint64_t end
     return target->start_ns + (n_beats == 0 ? 1 : n_beats) * target->interval_ns;
 }
 
+#define BEAT_SLACK 8 /* a pause is shortened by 1/8 at most */
+
+/* The beat after `after_ns` and not later than an interval after it. */
+static uint64_t beat_after_ns(const struct scheduled_target *target, uint64_t after_ns)
+{
+    uint64_t interval_ns = target->interval_ns;
+    uint64_t passed_ns = (after_ns % interval_ns + interval_ns - target->beat_ns % interval_ns) %
+                         interval_ns; /* since the last beat */
+
+    return after_ns + interval_ns - passed_ns;
+}
+
+static uint64_t after_pause_ns(const struct scheduled_target *target, uint64_t end_ns)
+{
+    if (target->beat_ns == 0 || target->interval_ns == 0) {
+        return end_ns + target->interval_ns;
+    }
+    uint64_t least_ns = end_ns + target->interval_ns - target->interval_ns / BEAT_SLACK;
+    uint64_t beat_ns = beat_after_ns(target, end_ns);
+    return beat_ns > least_ns ? beat_ns : least_ns;
+}
+
+void probe_schedule_order(struct probe_schedule *schedule, const struct probe_order *order,
+                          uint64_t now_ns)
+{
+    struct scheduled_target *target = find(schedule, order->id);
+
+    if (target == NULL) {
+        return;
+    }
+    bool rested = target->is_resting;
+    target->is_resting = !order->is_on;
+    target->beat_ns = order->beat_ns;
+    if (target->in_flight) {
+        return; /* its end sets the next */
+    }
+    if (target->is_resting) {
+        timers_clear(&schedule->timers, order->id.slot);
+    } else if (order->is_now) {
+        timers_set(&schedule->timers, order->id.slot, now_ns);
+    } else if (rested) {
+        timers_set(&schedule->timers, order->id.slot, beat_after_ns(target, now_ns));
+    }
+}
+
 void probe_schedule_end(struct probe_schedule *schedule, struct target_id id, uint64_t end_ns)
 {
     struct scheduled_target *target = find(schedule, id);
@@ -161,9 +206,12 @@ void probe_schedule_end(struct probe_schedule *schedule, struct target_id id, ui
     if (plant_is("interval-from-start")) {
         end_ns = target->start_ns;
     }
+    if (target->is_resting) {
+        return;
+    }
     timers_set(&schedule->timers, id.slot,
                target->is_fixed && target->interval_ns > 0 ? next_beat_ns(target, end_ns)
-                                                           : end_ns + target->interval_ns);
+                                                           : after_pause_ns(target, end_ns));
 }
 
 void probe_schedule_postpone(struct probe_schedule *schedule, struct target_id id,
@@ -173,6 +221,8 @@ void probe_schedule_postpone(struct probe_schedule *schedule, struct target_id i
 
     if (target != NULL && target->in_flight) {
         target->in_flight = false;
-        timers_set(&schedule->timers, id.slot, retry_ns);
+        if (!target->is_resting) {
+            timers_set(&schedule->timers, id.slot, retry_ns);
+        }
     }
 }

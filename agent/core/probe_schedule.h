@@ -6,7 +6,10 @@
  *   [0, min(I, 1 s)) for one added while running; the offset is a function of node and target;
  * - the interval runs from the end of one probe to the start of the next; with PACING_FIXED from
  *   start to start, skipping the beats that fall into a probe that is still running;
- * - one probe in flight per target.
+ * - one probe in flight per target;
+ * - with a beat (shared probes, share.h) a probe begins on one of the node's beats, an interval
+ *   apart: the pause before it is an eighth shorter than the interval at most, never longer, until
+ *   it has come to the beat. One that takes longer than an eighth does not get there.
  * One thread owns it. */
 #ifndef JURY_CORE_PROBE_SCHEDULE_H
 #define JURY_CORE_PROBE_SCHEDULE_H
@@ -21,8 +24,10 @@ struct scheduled_target {
     uint64_t birth; /* 0 = the slot is free */
     uint64_t interval_ns;
     uint64_t start_ns; /* of the probe in flight */
+    uint64_t beat_ns;  /* one of its beats; 0 = it has none */
     bool is_fixed;     /* PACING_FIXED */
     bool in_flight;
+    bool is_resting;
 };
 
 struct probe_schedule {
@@ -45,6 +50,10 @@ int probe_schedule_add(struct probe_schedule *schedule, const struct probe_targe
                        bool is_at_start, uint64_t now_ns);
 /* No further start; what is in flight is the caller's to end. An unknown id is ignored. */
 void probe_schedule_remove(struct probe_schedule *schedule, struct target_id id);
+
+/* Follow an order. now_ns: as in probe_schedule_add. An unknown id is ignored. */
+void probe_schedule_order(struct probe_schedule *schedule, const struct probe_order *order,
+                          uint64_t now_ns);
 
 /* When the caller has to look again: TIMER_NEVER = only after an add or an end. */
 uint64_t probe_schedule_next_ns(const struct probe_schedule *schedule);

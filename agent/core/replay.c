@@ -322,8 +322,10 @@ static int begin_in_between(struct replay *replay)
 static int make_engine(struct replay *replay)
 {
     const struct replay_plan *plan = &replay->plan;
-    struct engine_room room = {
-        .n_slots = plan->votes.n_slots, .n_rows = plan->votes.n_rows, .n_scopes = 1};
+    struct engine_room room = {.n_slots = plan->votes.n_slots,
+                               .n_shares = plan->votes.n_slots,
+                               .n_rows = plan->votes.n_rows,
+                               .n_scopes = 1};
 
     replay->actions = malloc(sizeof *replay->actions);
     replay->engine = engine_new(&plan->config, plan->begin.at_ns);

@@ -36,6 +36,8 @@ static int check_probes(const struct health_check *from, const struct server_gro
         {from->timeout_ms != to->timeout_ms, "check.timeout"},
         {from->interval_ms != to->interval_ms, "check.interval"},
         {from->pacing != to->pacing, "check.pacing"},
+        {from->probers != to->probers, "check.probers"},
+        {from->recheck != to->recheck, "check.recheck"},
         {from->tcp.handshake != to->tcp.handshake, "check.tcp.handshake"},
         {from->tcp.close != to->tcp.close, "check.tcp.close"},
         {from->tcp.on_timeout != to->tcp.on_timeout, "check.tcp.onTimeout"},
@@ -58,6 +60,11 @@ static int check_probes(const struct health_check *from, const struct server_gro
         if (rows[i].differs) {
             return refuse(group, rows[i].field, OTHER_PROBES, err);
         }
+    }
+    if (check_is_shared(from) && (from->healthy_threshold != to->healthy_threshold ||
+                                  from->unhealthy_threshold != to->unhealthy_threshold)) {
+        return refuse(group, "check.healthyThreshold or check.unhealthyThreshold",
+                      "with probers or recheck they decide who probes, and when", err);
     }
     return 0;
 }

@@ -257,6 +257,7 @@ void replay_take_entry(struct replay *replay, const struct replay_entry *item)
     case HISTORY_RESULT:
         take_result(replay, item->index, entry);
         break;
+    case HISTORY_ELECTOR:
     case HISTORY_VOTE:
         replay_take_vote(&votes->slots[item->index], entry);
         id_set_add(&replay->engine->dirty_slots, item->index);

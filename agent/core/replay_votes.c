@@ -23,6 +23,11 @@ void replay_count(const struct replay_votes *votes, uint32_t slot, uint64_t peer
     tally->n_lost_pass = n_bits(tally->lost_passes);
 }
 
+uint64_t replay_electors(const struct replay_votes *votes, uint32_t slot)
+{
+    return votes->slots[slot].votes.electors;
+}
+
 void replay_look(const struct replay_votes *votes, uint32_t peer, uint32_t slot,
                  struct vote_look *ret_look)
 {

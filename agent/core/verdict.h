@@ -39,8 +39,12 @@ struct tally {
     /* The same votes once more, one bit an observer, for the rule that asks zones. */
     uint64_t fails, passes; /* own one included */
     uint64_t lost_fails, lost_passes;
+    uint64_t wavers;  /* of `passes`, those whose last probe failed: no rule asks for it */
     uint64_t own_bit; /* 0: this node is no observer */
     const struct zone_map *zones;
+    /* Of a target that some of the observers probe: whose votes n and q are of, and their zones. */
+    uint64_t electors;
+    struct zone_map elector_zones;
 };
 
 uint8_t tally_counted(const struct tally *tally); /* c */

@@ -16,11 +16,6 @@ bool vote_chunk_is_well_formed(const struct vote_chunk *chunk)
             return false;
         }
     }
-    for (uint32_t i = 0; i < sizeof chunk->opinions; i++) {
-        if ((chunk->opinions[i] & chunk->opinions[i] >> 1 & 0x55) != 0) {
-            return false; /* both bits: no opinion has this value */
-        }
-    }
     return true;
 }
 
@@ -52,7 +47,7 @@ void vote_chunk_list_reborn(const struct vote_chunk *chunk, const struct votes_h
     }
 }
 
-enum opinion vote_chunk_opinion(const struct vote_chunk *chunk, uint32_t offset)
+uint8_t vote_chunk_said(const struct vote_chunk *chunk, uint32_t offset)
 {
-    return (enum opinion)(chunk->opinions[offset / 4] >> (offset % 4 * 2) & 3);
+    return chunk->opinions[offset / 4] >> (offset % 4 * 2) & 3;
 }

@@ -17,6 +17,6 @@ enum votes_outcome vote_chunk_match(const struct vote_chunk *chunk, const struct
 void vote_chunk_list_reborn(const struct vote_chunk *chunk, const struct votes_here *here,
                             uint8_t reborn[LIMIT_VOTE_SLOTS_PER_CHUNK / 8]);
 /* offset: 0..4095 in the chunk. */
-enum opinion vote_chunk_opinion(const struct vote_chunk *chunk, uint32_t offset);
+uint8_t vote_chunk_said(const struct vote_chunk *chunk, uint32_t offset);
 
 #endif

@@ -27,8 +27,13 @@ struct vote_chunk {
     uint8_t doubt_causes;  /* bit 1 << enum doubt_cause: why; for people alone */
     struct hash128 digest; /* of (slot, birth, definition hash) of the chunk at R */
     struct target_id births[LIMIT_BIRTHS_PER_CHUNK];
-    uint8_t opinions[LIMIT_VOTE_SLOTS_PER_CHUNK / 4]; /* two bits a slot, lowest slot lowest bits */
+    /* Two bits a slot, lowest slot lowest bits: enum opinion, or VOTE_WAVERS. */
+    uint8_t opinions[LIMIT_VOTE_SLOTS_PER_CHUNK / 4];
 };
+
+/* OPINION_PASS, though the sender's last probe failed: its first failure, told before there is an
+ * opinion of it. Of targets with probers or recheck. */
+#define VOTE_WAVERS 3
 
 /* Sent at once when an opinion changes, and as the answer to a question of `why`. */
 struct vote_change {
@@ -43,6 +48,7 @@ struct vote_change {
     uint64_t since_ms;     /* how long the opinion has held, at sending */
     uint64_t probe_age_ms; /* since the last conclusive probe ended, rounded up; 0 = not told */
     uint32_t suspect_mask;
+    bool wavers; /* VOTE_WAVERS; opinion is OPINION_PASS */
 };
 
 /* `why` asks a peer for what its change messages did not bring. Each target is answered with one
@@ -83,6 +89,7 @@ struct hello {
     uint32_t feature_level; /* a feature is used when all observers have it */
     bool is_observer;       /* has the catalog and probes */
     uint16_t sentinel_port; /* where peers test their own probes; 0 = nowhere. The shell's */
+    uint64_t beat_ms;       /* the clock of the phases (engine_share.c); 0 = none */
 };
 
 #endif

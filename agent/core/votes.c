@@ -107,8 +107,7 @@ void votes_set_interval(struct votes *votes, uint64_t vote_interval_ns)
         }
         for (uint32_t slot = 0; slot < votes->n_slots; slot++) {
             if (cell_phase(peer->cells[slot]) == PHASE_AGED) {
-                peer->cells[slot] = cell_of(cell_opinion(peer->cells[slot]), PHASE_FRESH,
-                                            cell_at_ns(peer->cells[slot]));
+                peer->cells[slot] = cell_in_phase(peer->cells[slot], PHASE_FRESH);
             }
         }
         memset(peer->chunk_due_ns, 0, sizeof peer->chunk_due_ns);
@@ -209,12 +208,19 @@ static bool epoch_is_current(struct votes_peer *peer, uint64_t epoch)
     return epoch == peer->epoch || plant_is("vote-old-epoch");
 }
 
+/* said: enum opinion but `none`, or VOTE_WAVERS. */
+static cell said_cell(uint8_t said, uint64_t now_ns)
+{
+    return said == VOTE_WAVERS ? cell_of(OPINION_PASS, PHASE_FRESH, now_ns) | CELL_WAVERS
+                               : cell_of((enum opinion)said, PHASE_FRESH, now_ns);
+}
+
 /* What a heard opinion makes of a cell. Its hold before and after decide whether anyone cares. */
 static cell heard(const struct votes *votes, const struct votes_slot *slot, cell before,
-                  enum opinion opinion, uint64_t now_ns)
+                  uint8_t said, uint64_t now_ns)
 {
-    if (opinion != OPINION_NONE) {
-        return cell_of(opinion, PHASE_FRESH, now_ns);
+    if (said != OPINION_NONE) {
+        return said_cell(said, now_ns);
     }
     switch (votes_hold_of(votes, slot, before, now_ns)) {
     case VOTE_COUNTS:
@@ -233,32 +239,33 @@ static bool means_the_same(const struct votes *votes, const struct votes_slot *s
     enum vote_hold hold = votes_hold_of(votes, slot, a, now_ns);
 
     return hold == votes_hold_of(votes, slot, b, now_ns) &&
-           (hold == VOTE_NOT_HELD || cell_opinion(a) == cell_opinion(b));
+           (hold == VOTE_NOT_HELD ||
+            (cell_opinion(a) == cell_opinion(b) && cell_wavers(a) == cell_wavers(b)));
 }
 
 /* What nearly every slot of nearly every vector is: nothing new. */
-static bool stays_fresh(const struct votes *votes, cell before, enum opinion opinion,
-                        uint64_t now_ns)
+static bool stays_fresh(const struct votes *votes, cell before, uint8_t said, uint64_t now_ns)
 {
-    return opinion != OPINION_NONE && cell_opinion(before) == opinion &&
-           cell_phase(before) == PHASE_FRESH &&
+    return said != OPINION_NONE && said != VOTE_WAVERS && cell_opinion(before) == said &&
+           !cell_wavers(before) && cell_phase(before) == PHASE_FRESH &&
            now_ns <= cell_at_ns(before) + votes_expiry_ns(votes);
 }
 
-/* Returns true if the vote is another one now, in the eyes of who counts. */
+/* said: enum opinion or VOTE_WAVERS. Returns true if the vote is another one now, in the eyes of
+ * who counts. */
 static bool take_slot(struct votes *votes, struct votes_peer *peer, uint32_t slot_index,
-                      enum opinion opinion, bool is_suspect, uint64_t now_ns)
+                      uint8_t said, bool is_suspect, uint64_t now_ns)
 {
     const struct votes_slot *slot = &votes->slots[slot_index];
     cell before = peer->cells[slot_index];
 
-    if (!is_suspect && stays_fresh(votes, before, opinion, now_ns)) {
-        peer->cells[slot_index] = cell_of(opinion, PHASE_FRESH, now_ns);
+    if (!is_suspect && stays_fresh(votes, before, said, now_ns)) {
+        peer->cells[slot_index] = said_cell(said, now_ns);
         return false;
     }
     cell after = is_suspect && !plant_is("vote-suspect-counts")
                      ? 0
-                     : heard(votes, slot, before, opinion, now_ns);
+                     : heard(votes, slot, before, said, now_ns);
 
     peer->cells[slot_index] = after;
     return !means_the_same(votes, slot, before, after, now_ns);
@@ -296,7 +303,7 @@ static void take_slots(struct votes *votes, struct votes_peer *peer, const struc
         bool is_newer = detail == NULL || detail->sequence < chunk->sequence;
         bool is_same = slot->birth <= chunk->revision && (reborn[i / 8] >> (i % 8) & 1) == 0;
         if ((is_same || plant_is("vote-other-target")) && is_newer &&
-            take_slot(votes, peer, first + i, vote_chunk_opinion(chunk, i),
+            take_slot(votes, peer, first + i, vote_chunk_said(chunk, i),
                       (chunk->suspect_mask >> slot->check_type & 1) != 0, heard_ns)) {
             id_set_add(changed, first + i);
         }
@@ -437,7 +444,9 @@ enum votes_outcome votes_take_change(struct votes *votes, uint32_t peer_index,
     }
     keep_detail(detail, change, now_ns);
     bool is_suspect = (change->suspect_mask >> votes->slots[slot].check_type & 1) != 0;
-    if (take_slot(votes, peer, slot, (enum opinion)change->opinion, is_suspect, now_ns)) {
+    uint8_t said =
+        change->wavers && change->opinion == OPINION_PASS ? VOTE_WAVERS : change->opinion;
+    if (take_slot(votes, peer, slot, said, is_suspect, now_ns)) {
         id_set_add(changed, slot);
     }
     uint64_t due_ns = votes_due_of(votes, &votes->slots[slot], peer->cells[slot]);

@@ -40,7 +40,7 @@ static void age_chunk(struct votes *votes, struct votes_peer *peer, uint32_t chu
                 id_set_add(changed, i);
             }
             if (cell_phase(*c) == PHASE_FRESH) {
-                *c = cell_of(cell_opinion(*c), PHASE_AGED, cell_at_ns(*c));
+                *c = cell_in_phase(*c, PHASE_AGED);
             }
             if (votes_due_of(votes, slot, *c) <= now_ns) {
                 *c = 0;
@@ -83,6 +83,7 @@ void votes_count(const struct votes *votes, uint32_t slot, uint64_t peers, uint6
     tally->passes = 0;
     tally->lost_fails = 0;
     tally->lost_passes = 0;
+    tally->wavers = 0;
     for (uint64_t left = peers; left != 0; left &= left - 1) {
         const struct votes_peer *peer = &votes->peers[__builtin_ctzll(left)];
         cell c = peer->cells == NULL ? 0 : peer->cells[slot];
@@ -94,6 +95,7 @@ void votes_count(const struct votes *votes, uint32_t slot, uint64_t peers, uint6
             tally->n_fail = (uint8_t)(tally->n_fail + fails);
             tally->n_pass = (uint8_t)(tally->n_pass + !fails);
             *(fails ? &tally->fails : &tally->passes) |= bit;
+            tally->wavers |= cell_wavers(c) ? bit : 0;
             break;
         case VOTE_REMEMBERED:
             tally->n_lost_fail = (uint8_t)(tally->n_lost_fail + fails);

@@ -13,8 +13,8 @@
 #define VOTE_INTERVALS 3 /* a vote counts for 3 V */
 #define VOTES_NEVER UINT64_MAX
 
-/* One vote in one word: when it was heard << 4, its phase << 2, its opinion. At the planned size
- * there are eight million of them. Zero = nothing is held. */
+/* One vote in one word: when it was heard << 5, whether it wavers << 4, its phase << 2, its
+ * opinion. At the planned size there are eight million of them. Zero = nothing is held. */
 typedef uint64_t cell; /* an integer with fields, not a struct with a hidden type */
 
 enum cell_phase {
@@ -81,7 +81,7 @@ struct votes {
 
 static inline cell cell_of(enum opinion opinion, enum cell_phase phase, uint64_t at_ns)
 {
-    return at_ns << 4 | (uint64_t)phase << 2 | (uint64_t)opinion;
+    return at_ns << 5 | (uint64_t)phase << 2 | (uint64_t)opinion;
 }
 
 static inline enum opinion cell_opinion(cell c)
@@ -96,7 +96,20 @@ static inline enum cell_phase cell_phase(cell c)
 
 static inline uint64_t cell_at_ns(cell c)
 {
-    return c >> 4;
+    return c >> 5;
+}
+
+/* OPINION_PASS, though the peer's last probe failed (VOTE_WAVERS). */
+#define CELL_WAVERS ((cell)16)
+
+static inline bool cell_wavers(cell c)
+{
+    return (c & CELL_WAVERS) != 0;
+}
+
+static inline cell cell_in_phase(cell c, enum cell_phase phase)
+{
+    return (c & ~(cell)12) | (cell)phase << 2;
 }
 
 static inline uint64_t votes_expiry_ns(const struct votes *votes)

@@ -40,22 +40,12 @@ static int read_hello(const Jury__Internal__Hello *message, struct hello *hello,
         .version_max = message->version_max,
         .feature_level = message->feature_level,
         .is_observer = message->is_observer,
+        .beat_ms = message->beat_ms,
         .sentinel_port =
             message->sentinel_port <= UINT16_MAX ? (uint16_t)message->sentinel_port : 0,
     };
     memcpy(hello->cluster_id.bytes, message->cluster_id.data, CLUSTER_ID_BYTES);
     return 0;
-}
-
-/* Two bits an opinion, 3 is none. */
-static bool has_bad_opinion(const ProtobufCBinaryData *opinions)
-{
-    uint8_t bad = 0;
-
-    for (size_t i = 0; i < opinions->len; i++) {
-        bad |= (uint8_t)(opinions->data[i] & opinions->data[i] >> 1 & 0x55);
-    }
-    return bad != 0;
 }
 
 static int read_chunk(const ChunkMessage *message, struct vote_chunk *chunk, struct errmsg *err)
@@ -68,8 +58,8 @@ static int read_chunk(const ChunkMessage *message, struct vote_chunk *chunk, str
         return errmsg_set(err, ERR_LIMIT, "message of a peer: it lists %zu births, allowed are %d",
                           message->n_births, LIMIT_BIRTHS_PER_CHUNK);
     }
-    if (message->opinions.len > sizeof chunk->opinions || has_bad_opinion(&message->opinions)) {
-        return refuse(err, "its opinions are too many or out of range");
+    if (message->opinions.len > sizeof chunk->opinions) {
+        return refuse(err, "its opinions are too many");
     }
     *chunk = (struct vote_chunk){
         .epoch = message->epoch,
@@ -123,6 +113,7 @@ static int read_change(const Jury__Internal__VoteChange *message, struct vote_ch
         .streak = message->streak,
         .since_ms = message->since_ms,
         .probe_age_ms = message->probe_age_ms,
+        .wavers = message->wavers,
         .suspect_mask = message->suspect_mask,
     };
     return 0;

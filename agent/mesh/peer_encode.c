@@ -64,6 +64,7 @@ static ProtobufCMessage *hello_new(struct wire_arena *arena, const struct hello 
     message->feature_level = hello->feature_level;
     message->is_observer = hello->is_observer;
     message->sentinel_port = hello->sentinel_port;
+    message->beat_ms = hello->beat_ms;
     return &message->base;
 }
 
@@ -113,6 +114,7 @@ static ProtobufCMessage *change_new(struct wire_arena *arena, const struct vote_
     message->since_ms = change->since_ms;
     message->probe_age_ms = change->probe_age_ms;
     message->suspect_mask = change->suspect_mask;
+    message->wavers = change->wavers;
     return &message->base;
 }
 

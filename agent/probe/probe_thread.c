@@ -9,6 +9,7 @@
 #include "agent/loop/ring.h"
 #include "agent/loop/thread.h"
 #include "agent/probe/connect_engine.h"
+#include "agent/probe/order_batch.h"
 #include "agent/probe/packet_engine.h"
 #include "agent/probe/probe_lateness.h"
 #include "agent/probe/udp_engine.h"
@@ -24,6 +25,7 @@
 struct probe_thread {
     /* shared */
     struct mailbox plans;
+    struct mailbox orders; /* struct order_batch */
     struct wake wake;
     struct ring *results;
     _Atomic bool is_stopping;
@@ -67,6 +69,18 @@ static void take_newest_plan(struct probe_thread *thread, uint64_t now_ns)
         log_event(LOG_LEVEL_ERROR, "probe_plan_incomplete", "targets=%u error=\"%s\"",
                   plan->n_targets, err_text(err));
     }
+}
+
+/* The plan that an order is about was given before it. */
+static void follow_orders(struct probe_thread *thread, uint64_t now_ns)
+{
+    struct order_batch *batch = mailbox_take(&thread->orders);
+
+    take_newest_plan(thread, now_ns);
+    for (uint32_t i = 0; batch != NULL && i < batch->n_orders; i++) {
+        probe_schedule_order(&thread->loop.schedule, &batch->orders[i], now_ns);
+    }
+    free(batch);
 }
 
 static void count_lateness(struct probe_thread *thread)
@@ -135,7 +149,7 @@ static void *thread_body(void *arg)
         }
         if (is_woken) {
             wake_clear(&thread->wake);
-            take_newest_plan(thread, now_ns);
+            follow_orders(thread, now_ns);
         }
         if (probe_loop_turn(&thread->loop, clock_monotonic_ns())) {
             wake_signal(thread->results_wake);
@@ -160,6 +174,7 @@ static void free_thread(struct probe_thread *thread)
 {
     probe_loop_close(&thread->loop);
     mailbox_close(&thread->plans);
+    mailbox_close(&thread->orders);
     wake_close(&thread->wake);
     ring_free(thread->results);
     free(thread);
@@ -259,6 +274,7 @@ int probe_thread_start(const struct probe_thread_options *options, struct probe_
         return errmsg_set(err, rc, "probe thread: no descriptor for its wake-up: %s", err_text(rc));
     }
     mailbox_init(&thread->plans, drop_plan);
+    mailbox_init(&thread->orders, free);
     rc = prepare(thread, options, err);
     if (rc == 0) {
         rc = thread_start(&thread->id, "jury-probe", thread_body, thread);
@@ -289,6 +305,20 @@ void probe_thread_plan(struct probe_thread *thread, struct probe_plan *plan)
 {
     mailbox_put(&thread->plans, plan);
     wake_signal(&thread->wake);
+}
+
+int probe_thread_order(struct probe_thread *thread, const struct probe_order orders[],
+                       uint32_t n_orders)
+{
+    struct order_batch *waiting = mailbox_take(&thread->orders);
+    struct order_batch *batch = order_batch_join(waiting, orders, n_orders);
+
+    if (batch == NULL) {
+        return ERR_NOMEM;
+    }
+    mailbox_put(&thread->orders, batch);
+    wake_signal(&thread->wake);
+    return 0;
 }
 
 bool probe_thread_pop(struct probe_thread *thread, struct probe_result *ret_result)

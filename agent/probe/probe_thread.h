@@ -37,6 +37,10 @@ void probe_thread_stop(struct probe_thread *thread);
 
 /* Any thread: probe this from now on. plan: taken. The newest plan wins. */
 void probe_thread_plan(struct probe_thread *thread, struct probe_plan *plan);
+/* The thread that gives the plans: follow these after the plans so far, and after orders before
+ * them. orders: copied. Errors: ERR_NOMEM: they and those that waited are not followed. */
+int probe_thread_order(struct probe_thread *thread, const struct probe_order orders[],
+                       uint32_t n_orders);
 /* The reader's thread: the oldest result; false when there is none. */
 bool probe_thread_pop(struct probe_thread *thread, struct probe_result *ret_result);
 

@@ -201,6 +201,22 @@ static Jury__V1__Window *window_new(const struct view *view, uint64_t ms)
     return window;
 }
 
+static Jury__V1__ProbeLoad *load_new(const struct view *view, const struct health_check *check)
+{
+    Jury__V1__ProbeLoad *message = WIRE_NEW(view->arena, Jury__V1__ProbeLoad, jury__v1__probe_load);
+    uint32_t n_observers = catalog_n_observers(view->catalog);
+    struct check_load load = check_load_of(check, n_observers);
+
+    if (message != NULL) {
+        message->n_observers = n_observers;
+        message->n_probers = load.n_probers;
+        message->steady_per_1000s = load.steady_per_1000s;
+        message->worst_per_1000s = load.worst_per_1000s;
+        message->at_once = check_is_shared(check) ? n_observers : 0;
+    }
+    return message;
+}
+
 int handle_describe_group(const struct view *view, const ProtobufCMessage *request,
                           ProtobufCMessage **ret_response, struct errmsg *err)
 {
@@ -224,6 +240,9 @@ int handle_describe_group(const struct view *view, const ProtobufCMessage *reque
     uint64_t response_ms = check_passes_by_silence(check) ? check->timeout_ms : ASSUMED_RESPONSE_MS;
     response->success_window = window_new(view, check_success_window_ms(check, response_ms));
     response->assumed_response = wire_duration_new(view->arena, response_ms * NS_PER_MS);
+    if (check->is_enabled) {
+        response->probe_load = load_new(view, check);
+    }
     response->backends =
         wire_alloc_array(view->arena, group->n_backends, sizeof *response->backends);
     for (uint32_t i = 0; response->backends != NULL && i < group->n_backends; i++) {

@@ -45,3 +45,22 @@ uint64_t check_success_window_ms(const struct health_check *check, uint64_t resp
     }
     return window_ms(response_ms, check->interval_ms, check->healthy_threshold);
 }
+
+bool check_is_shared(const struct health_check *check)
+{
+    return check->probers != 0 || check->recheck;
+}
+
+struct check_load check_load_of(const struct health_check *check, unsigned n_observers)
+{
+    bool is_limited = check->probers != 0 && check->probers < n_observers;
+    unsigned n_probers = is_limited ? check->probers : n_observers;
+    unsigned n_worst = is_limited || check->recheck ? 2 * n_observers : n_observers;
+
+    assert(check->interval_ms > 0);
+    return (struct check_load){
+        .n_probers = n_probers,
+        .steady_per_1000s = n_probers * UINT64_C(1000000) / check->interval_ms,
+        .worst_per_1000s = n_worst * UINT64_C(1000000) / check->interval_ms,
+    };
+}

@@ -118,10 +118,16 @@ struct health_check {
     struct tcp_check tcp;        /* CHECK_TYPE_TCP only; else zero */
     struct http_check http;      /* CHECK_TYPE_HTTP only; else zero */
     struct udp_check udp;        /* CHECK_TYPE_UDP only; else zero */
+    /* N7: how many observers probe each target while all is well (agent/core/share.h); 0 = all.
+     * 1..LIMIT_NODES; as many as there are observers, or more, is all. */
+    uint8_t probers;
+    bool recheck; /* N24: another node's first failure makes this one probe at once */
 };
 
 /* Whether a UDP check waits for T before it passes, since silence is what it wants (S48, S98). */
 bool check_passes_by_silence(const struct health_check *check);
+/* Targets of the check that differ from node to node in who probes them, or when. */
+bool check_is_shared(const struct health_check *check);
 
 bool http_codes_has(const struct http_codes *codes, unsigned code);
 /* first..last within 200..599. */
@@ -132,6 +138,16 @@ void http_codes_add(struct http_codes *codes, unsigned first, unsigned last);
 uint64_t check_failure_window_ms(const struct health_check *check);
 /* r x H + I x (H - 1) for a response time r (S15, S22); r = T where silence is what passes. */
 uint64_t check_success_window_ms(const struct health_check *check, uint64_t response_ms);
+
+/* What one target sees of n_observers, in probes per 1000 s, when probes take no time. */
+struct check_load {
+    unsigned n_probers;        /* while all is well: `probers`, or all there are */
+    uint64_t steady_per_1000s; /* then */
+    /* While probes fail, over a longer time: with probers or recheck each observer begins two an
+     * interval at most, one of them at once when another's probe failed; all begin together. */
+    uint64_t worst_per_1000s;
+};
+struct check_load check_load_of(const struct health_check *check, unsigned n_observers);
 
 /* The definition of a target: all that is probed (spec.md 1). Two scopes with equal definitions
  * share one target and one probe. `check.port` is 0 here: it is resolved into `to.port`. */

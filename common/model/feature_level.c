@@ -23,10 +23,22 @@ static bool has_udp_protocol(const struct server_group *group)
     return group->protocol == PROTOCOL_UDP || group->protocol == PROTOCOL_TCP_UDP;
 }
 
+static bool uses_probers(const struct server_group *group)
+{
+    return group->check.probers != 0;
+}
+
+static bool uses_recheck(const struct server_group *group)
+{
+    return group->check.recheck;
+}
+
 /* In the order of levels; ends with an empty one. */
 static const struct leveled_field group_fields[] = {
     {"check.type", 3, has_udp_check},
     {"protocol", 3, has_udp_protocol},
+    {"check.probers", 3, uses_probers},
+    {"check.recheck", 3, uses_recheck},
     {NULL, 0, NULL},
 };
 

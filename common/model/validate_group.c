@@ -223,6 +223,33 @@ static int check_type_fields(const struct object *object, const struct server_gr
     return refuse_yet(object, "check.type", word, "tcp`, `http` or `udp", err);
 }
 
+/* Under `local` each node needs votes of its own; and a rule that asks for more votes than there
+ * are probers could not be met by them. */
+static int check_probers(const struct object *object, const struct server_group *group,
+                         struct errmsg *err)
+{
+    static const struct range probers = {1, LIMIT_NODES, "1..64 or all", ""};
+    const struct rule_column *columns[] = {&group->rule.down, &group->rule.up};
+    int rc = validate_range(object, "check.probers", group->check.probers, &probers, err);
+
+    for (size_t i = 0; rc == 0 && i < sizeof columns / sizeof columns[0]; i++) {
+        if (columns[i]->kind == RULE_LOCAL) {
+            return object_refuse(
+                object, err, ERR_INVALID,
+                "check.probers must be all with rule local, where each node judges "
+                "by its own probes, got %u",
+                group->check.probers);
+        }
+        if (columns[i]->kind == RULE_AT_LEAST && columns[i]->value > group->check.probers) {
+            return object_refuse(
+                object, err, ERR_INVALID,
+                "check.probers must be %u..64 or all with rule at-least %u, got %u",
+                columns[i]->value, columns[i]->value, group->check.probers);
+        }
+    }
+    return rc;
+}
+
 static int check_check(const struct object *object, const struct server_group *group,
                        struct errmsg *err)
 {
@@ -248,6 +275,9 @@ static int check_check(const struct object *object, const struct server_group *g
     }
     if (rc == 0) {
         rc = check_type_fields(object, group, err);
+    }
+    if (rc == 0 && check->probers != 0) {
+        rc = check_probers(object, group, err);
     }
     if (rc == 0 && check->pacing == PACING_FIXED) {
         rc = refuse_yet(object, "check.pacing", "fixed", "end-to-start", err);

@@ -12,7 +12,8 @@ enum advice_row {
     QUIET_PROBES,      /* S44 */
     RATE_LIMITED_ICMP, /* S49 */
     CONNECTION_POOLS,  /* S96, S97 */
-    HOST_CHECKED       /* S108 */
+    HOST_CHECKED,      /* S108 */
+    FEW_PROBERS        /* N7 */
 };
 
 const struct spec_advice spec_advice[SPEC_N_ADVICE] = {
@@ -52,6 +53,10 @@ const struct spec_advice spec_advice[SPEC_N_ADVICE] = {
     [HOST_CHECKED] = {"host-checked", "group.check.http.domain", false,
                       "If the application answers by name, set check.http.domain; without it the "
                       "probe may get the page of another site."},
+    [FEW_PROBERS] = {"few-probers", "group.check.probers", true,
+                     "With fewer than 3 probers one node's bad path, or one node that is down, "
+                     "leaves no majority of those that are left: until the others have voted, one "
+                     "prober decides alone, and two can only agree or wait."},
 };
 
 static bool accepts_errors(const struct http_codes *codes)
@@ -91,6 +96,8 @@ static bool applies(enum advice_row row, const struct server_group *group)
         return is_tcp && check->tcp.close == TCP_CLOSE_RST && group->profile == PROFILE_NLB;
     case HOST_CHECKED:
         return is_http && check->http.domain[0] == '\0';
+    case FEW_PROBERS:
+        return check->is_enabled && check->probers != 0 && check->probers < 3;
     }
     return false;
 }

@@ -186,6 +186,26 @@ static const struct spec_field check_fields[] = {
      .max = 10,
      .help = "U, also called fall: failures in a row that make a node's opinion fail. The failure "
              "window is T x U + I x (U - 1)."},
+    {.name = "probers",
+     .type = SPEC_TYPE_UINT,
+     .flags = SPEC_BY_PROFILE,
+     AT(health_check, probers),
+     .min = 1,
+     .max = LIMIT_NODES,
+     .zero_word = "all",
+     .example = "3",
+     .help = "How many nodes probe each backend while all is well. Each node works out by itself "
+             "which ones those are, their probes are interval / probers apart, and n and q of the "
+             "rule are theirs. The first probe that fails makes all nodes probe at once, and "
+             "whoever has voted since then counts; after a success window in which nothing failed "
+             "the others stop. See `nodectl explain probers`."},
+    {.name = "recheck",
+     .type = SPEC_TYPE_BOOL,
+     .flags = SPEC_BY_PROFILE,
+     AT(health_check, recheck),
+     .help = "true: when a probe of another node fails for the first time, this node does not wait "
+             "for its interval to end but probes at once, at most once an interval. The "
+             "thresholds stay as they are: one more result, not a vote."},
     {.name = "tcp",
      .type = SPEC_TYPE_OBJECT,
      .when_value = CHECK_TYPE_TCP,

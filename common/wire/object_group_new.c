@@ -114,6 +114,8 @@ static Jury__V1__HealthCheck *check_new(struct wire_arena *arena, const struct h
     message->interval = wire_duration_new(arena, check->interval_ms * NS_PER_MS);
     message->healthy_threshold = check->healthy_threshold;
     message->unhealthy_threshold = check->unhealthy_threshold;
+    message->probers = check->probers;
+    message->recheck = check->recheck;
     switch ((enum check_type)check->type) {
     case CHECK_TYPE_TCP:
         message->tcp = tcp_new(arena, &check->tcp);

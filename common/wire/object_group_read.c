@@ -197,6 +197,10 @@ static int read_check(const Jury__V1__HealthCheck *message, struct server_group 
     if (rc == 0) {
         rc = read_thresholds(message, check, err);
     }
+    if (rc == 0) {
+        rc = read_u8("check.probers", message->probers, 0, LIMIT_NODES, &check->probers, err);
+    }
+    check->recheck = message->recheck;
     return rc == 0 ? read_check_type(message, check, err) : rc;
 }
 

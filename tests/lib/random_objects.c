@@ -79,6 +79,10 @@ static void random_check(struct prng *prng, struct health_check *check)
     check->interval_ms = between(prng, 100, 300000);
     check->healthy_threshold = (uint8_t)between(prng, 1, 10);
     check->unhealthy_threshold = (uint8_t)between(prng, 1, 10);
+    if (prng_below(prng, 3) == 0) {
+        check->probers = (uint8_t)between(prng, 1, LIMIT_NODES);
+    }
+    check->recheck = prng_below(prng, 3) == 0;
     if (check->type == CHECK_TYPE_TCP) {
         check->tcp = (struct tcp_check){.handshake = (uint8_t)between(prng, 1, 2),
                                         .close = (uint8_t)between(prng, 1, 2),

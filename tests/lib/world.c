@@ -296,7 +296,11 @@ static void follow_probes(struct world *world, struct world_node *node)
             abort();
         }
     }
-    if (node->actions.n_probes > 0) {
+    for (uint32_t i = 0; i < node->actions.n_orders; i++) {
+        probe_schedule_order(&node->schedule, &node->actions.orders[i],
+                             world_local_ns(world, node));
+    }
+    if (node->actions.n_probes > 0 || node->actions.n_orders > 0) {
         plan_wake(world, node, HAPPENS_PROBE_DUE, probe_schedule_next_ns(&node->schedule),
                   &node->probe_token);
     }

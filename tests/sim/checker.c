@@ -10,6 +10,7 @@
 #include "tests/lib/engine_lines.h"
 #include "tests/sim/guards.h"
 #include "tests/sim/rules.h"
+#include "tests/sim/shared.h"
 #include "tests/sim/witness.h"
 
 static const struct checker_part *const parts[] = {&checker_table, &checker_apart, &checker_replay};
@@ -250,6 +251,9 @@ static void check_sent(struct checker *checker, struct witness *witness,
                             ? OPINION_NONE
                             : witness_own_opinion(checker, witness, slot, now_ns);
 
+        if (witness->births[slot] != 0 && shared_wavers(witness, slot)) {
+            known = VOTE_WAVERS;
+        }
         if (said != known) {
             checker_fail(checker, node, "I-7: it votes %s on slot %u, its results give %s",
                          opinion_word((enum opinion)said), slot, opinion_word((enum opinion)known));
@@ -262,6 +266,9 @@ static void check_sent(struct checker *checker, struct witness *witness,
 
         for (uint16_t j = i + 1; j < actions->n_changes; j++) {
             is_last = is_last && actions->changes[j].target.slot != slot;
+        }
+        if (is_last && !actions->changes[i].wavers && shared_wavers(witness, slot)) {
+            checker_fail(checker, node, "N24: it does not tell that slot %u wavers", slot);
         }
         if (is_last && actions->changes[i].opinion != known) {
             checker_fail(checker, node, "I-7: it tells %s of slot %u, its results give %s",
@@ -287,6 +294,7 @@ static void after_step(void *user, struct world *world, struct world_node *node,
     witness->is_quiet = event->kind == ENGINE_TICK && doubt.suspect_mask == witness->suspect_mask;
     witness_follow_doubt(checker, witness, doubt.suspect_mask, event->now_ns);
     witness->is_quiet &= !witness_enter_by_time(checker, witness, event->now_ns);
+    shared_follow(checker, witness, node, event->now_ns);
     for (size_t i = 0; i < catalog_n_groups(witness->catalog); i++) {
         check_group(checker, witness, node, catalog_group_at(witness->catalog, i), event);
     }

@@ -141,6 +141,21 @@
     X(fail_open_by_threshold)     \
     X(flow_moved)                 \
     X(flow_stayed)                \
+    X(shared_among_some)          \
+    X(shared_chosen_changed)      \
+    X(shared_former_goes_on)      \
+    X(shared_came_too_late)       \
+    X(shared_opened)              \
+    X(shared_opened_for_few)      \
+    X(shared_calmed)              \
+    X(shared_joined)              \
+    X(shared_unheard_counts)      \
+    X(shared_silent_stays)        \
+    X(shared_adopted)             \
+    X(shared_rested_result)       \
+    X(rechecked)                  \
+    X(recheck_too_soon)           \
+    X(wavering_vote)              \
     X(replayed_whole)             \
     X(replayed_in_between)        \
     X(replayed_verdict)           \
@@ -157,6 +172,7 @@ struct told {
     uint64_t epoch, sequence; /* of the newest message about this slot */
     uint8_t opinion;          /* pass or fail as last heard; none: nothing to remember */
     bool withdrawn;           /* a later message said none */
+    bool wavers;              /* pass, though the last probe failed */
     uint64_t heard_ns;        /* when the opinion was last confirmed */
     uint64_t withdrawn_ns;
 };
@@ -166,6 +182,22 @@ struct own {
     uint8_t opinion;
     uint64_t conclusive_ns;
     uint64_t since_ns; /* of the opinion */
+};
+
+/* Who probes one target of a check that is shared (N7, N24), as this node must see it. */
+struct sharing {
+    bool is_begun;
+    bool among[WORLD_NODES + 1];    /* who was in n when `chosen` was worked out */
+    bool chosen[WORLD_NODES + 1];   /* the k of them */
+    bool standing[WORLD_NODES + 1]; /* they, and those that they have not replaced yet */
+    bool joined[WORLD_NODES + 1];   /* who has voted since the trouble began */
+    bool voters[WORLD_NODES + 1];   /* whose votes n is of */
+    bool failing[WORLD_NODES + 1];  /* peers that were seen to fail or waver */
+    bool is_open;                   /* all probe */
+    bool probes;                    /* this node does */
+    bool was_called;                /* it did not before, and no result has come since */
+    uint64_t few_ns, enter_ns, calm_ns, recheck_ns;
+    bool told_on; /* what the engine ordered last */
 };
 
 /* What a guard makes of an ejection that the votes want. */
@@ -244,9 +276,11 @@ struct witness {
     const struct catalog *catalog;
     uint64_t births[CHECK_SLOTS];
     struct own own[CHECK_SLOTS];
+    struct sharing sharing[CHECK_SLOTS];
     struct told (*told)[CHECK_SLOTS]; /* by sender */
     uint64_t newest_epoch[WORLD_NODES + 1];
     uint64_t newest_vector[WORLD_NODES + 1]; /* its sequence, in that epoch */
+    uint64_t vector_ns[WORLD_NODES + 1];     /* when that came; 0 = never */
     bool observes[WORLD_NODES + 1];          /* by its catalog */
     bool entered[WORLD_NODES + 1];           /* in n */
     uint64_t enters_ns[WORLD_NODES + 1];

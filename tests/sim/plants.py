@@ -67,6 +67,13 @@ PLANTS = {
     "doubt-never": ("a node never doubts itself", "storm"),
     "doubt-not-isolated": ("a node that is cut off from everything trusts itself", "storm"),
     "doubt-not-late": ("a node that stood still trusts itself", "storm"),
+    # Probes that are shared.
+    "share-counts-unassigned": ("n is of all nodes, whoever probes", "storm"),
+    "share-never-opens": ("a failure calls nobody", "storm"),
+    "share-drops-former": ("former probers stop before the new ones have voted", "storm"),
+    "share-forgets-unheard": ("a few nodes that are cut off judge alone", "storm"),
+    "share-forgets-joined": ("who voted and fell silent is no more in n", "storm"),
+    "recheck-often": ("there is no limit of probes at once", "storm"),
     # Found by the simulation in the product.
     "velocity-counts-turns": ("a turn that was not taken counts as an ejection", "storm"),
     "velocity-room-unseen": ("a raised limit is seen when the old window ends", "storm"),
@@ -99,7 +106,7 @@ def main():
     rows, missed = [], []
     for name in PLANTS:
         caught, number, sentence, took = run(options.sim, name, options.seeds)
-        law = re.search(r"(I-\d+|N5|A22|R-VOTE-2|R-EJ-3|replay)", sentence)
+        law = re.search(r"(I-\d+|N5|N7|N24|A22|R-VOTE-2|R-EJ-3|replay)", sentence)
         rows.append(f"| `{name}` | {PLANTS[name][0]} | {'sim: ' + law.group(1) if law else 'sim'} "
                     f"| {number if caught else f'not in {options.seeds}'} |")
         print(f"{name}: {'seed ' + str(number) if caught else 'NOT CAUGHT'} ({took:.1f} s): {sentence}",

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "tests/sim/shared.h"
 #include "tests/sim/witness.h"
 
 static void note_vote(struct count *count, uint64_t id, char vote)
@@ -38,8 +39,8 @@ static char judge_told(struct checker *checker, struct witness *witness, uint32_
     return 0;
 }
 
-struct count rules_count(struct checker *checker, struct witness *witness,
-                         const struct world_node *node, uint32_t slot, uint64_t now_ns)
+struct count rules_count_all(struct checker *checker, struct witness *witness,
+                             const struct world_node *node, uint32_t slot, uint64_t now_ns)
 {
     bool is_doubted = witness_doubts(witness, slot); /* counts nowhere, and steers nothing */
     uint8_t own = witness_own_opinion(checker, witness, slot, now_ns);
@@ -54,6 +55,7 @@ struct count rules_count(struct checker *checker, struct witness *witness,
         struct told *told = &witness->told[peer][slot];
 
         count.n += witness->entered[peer];
+        count.in_n[peer] = witness->entered[peer];
         if (peer == node->id) {
             continue;
         }
@@ -61,6 +63,25 @@ struct count rules_count(struct checker *checker, struct witness *witness,
             note_vote(&count, peer, judge_told(checker, witness, slot, told, now_ns));
         } else {
             checker->sometimes->voter_not_entered += told->opinion != OPINION_NONE;
+        }
+    }
+    return count;
+}
+
+struct count rules_count(struct checker *checker, struct witness *witness,
+                         const struct world_node *node, uint32_t slot, uint64_t now_ns)
+{
+    struct count all = rules_count_all(checker, witness, node, slot, now_ns);
+    struct count count = {.own = all.own};
+
+    if (!shared_is(witness, slot)) {
+        return all;
+    }
+    for (uint32_t id = 1; id <= checker->n_nodes_max; id++) {
+        count.in_n[id] = witness->sharing[slot].voters[id];
+        count.n += count.in_n[id];
+        if (count.in_n[id]) {
+            note_vote(&count, id, all.votes[id]);
         }
     }
     return count;
@@ -86,7 +107,7 @@ static struct zones_say ask_zones(const struct witness *witness, const struct co
     struct zones_say say = {0};
 
     for (uint32_t id = 1; id <= WORLD_NODES; id++) {
-        if (!witness->entered[id]) {
+        if (!count->in_n[id]) {
             continue;
         }
         const char *name = catalog_node_find(witness->catalog, id)->spec.zone;

@@ -10,8 +10,13 @@ struct count {
     uint8_t own; /* the vote, if it counts */
     /* Whose vote is which: 'f', 'p', remembered ones 'F', 'P', 0 = none. By node id. */
     char votes[WORLD_NODES + 1];
+    bool in_n[WORLD_NODES + 1];
 };
 
+/* Of all observers, whoever is to probe it. */
+struct count rules_count_all(struct checker *checker, struct witness *witness,
+                             const struct world_node *node, uint32_t slot, uint64_t now_ns);
+/* What n is of: of a shared target, its voters. */
 struct count rules_count(struct checker *checker, struct witness *witness,
                          const struct world_node *node, uint32_t slot, uint64_t now_ns);
 /* 'd', 'u', or '-': no column is followed. */

@@ -68,6 +68,22 @@ static void random_check(struct sim *sim, struct health_check *check)
     check->interval_ms = 500 + 500 * (uint32_t)story_below(sim, 3);
     check->healthy_threshold = (uint8_t)(1 + story_below(sim, 3));
     check->unhealthy_threshold = (uint8_t)(1 + story_below(sim, 3));
+    check->probers = story_below(sim, 2) == 0 ? (uint8_t)(1 + story_below(sim, 4)) : 0;
+    check->recheck = story_below(sim, 4) == 0;
+}
+
+/* Under `local` each node needs votes of its own, and at-least that many probers. */
+static void fit_probers(struct server_group *spec)
+{
+    const struct rule_column *columns[] = {&spec->rule.down, &spec->rule.up};
+
+    for (unsigned i = 0; i < 2 && spec->check.probers != 0; i++) {
+        if (columns[i]->kind == RULE_LOCAL) {
+            spec->check.probers = 0;
+        } else if (columns[i]->kind == RULE_AT_LEAST && columns[i]->value > spec->check.probers) {
+            spec->check.probers = columns[i]->value;
+        }
+    }
 }
 
 static uint32_t short_window_ms(struct sim *sim)
@@ -137,6 +153,7 @@ void story_put_group(struct sim *sim, const char *name)
     server_group_sort_backends(&group);
     random_rule(sim, &group.rule);
     random_check(sim, &group.check);
+    fit_probers(&group);
     group.drain = (struct drain_policy){.is_on = story_below(sim, 2) == 0,
                                         .timeout_ms = 1000 + 1000 * (uint32_t)story_below(sim, 9)};
     group.all_bad = (uint8_t)(story_below(sim, 4) == 0 ? ALL_BAD_FAIL_CLOSED : ALL_BAD_FAIL_OPEN);
@@ -173,6 +190,7 @@ static void put_changed(struct sim *sim, struct server_group *spec)
     struct command command = {0};
 
     server_group_sort_backends(spec);
+    fit_probers(spec);
     build_put_group(&command, spec);
     server_group_close(spec);
     commit(sim, &command);

@@ -15,6 +15,7 @@ uint64_t checker_bound_ns(const struct checker *checker, const struct catalog_gr
 
     whole_ms +=
         guards_delay_ns(group, catalog_settings(catalog)->vote_interval_ms * WORLD_MS) / WORLD_MS;
+
     if (checker->is_doubted) {
         whole_ms += 10000 + cycle_ms + window_ms;
     }

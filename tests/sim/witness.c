@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/sim/guards.h"
+#include "tests/sim/shared.h"
 
 struct witness *witness_of(struct checker *checker, const struct world_node *node)
 {
@@ -78,6 +79,9 @@ static void hear_result(struct checker *checker, struct witness *witness,
         checker->sometimes->result_of_another++;
         return;
     }
+    if (!shared_probes(checker, witness, slot)) {
+        return;
+    }
     const struct health_check *check = witness_check_at(witness, slot);
     struct own *own = &witness->own[slot];
     begin_scopes(witness, result);
@@ -94,7 +98,9 @@ static void hear_result(struct checker *checker, struct witness *witness,
         checker->sometimes->result_inconclusive++;
     }
     uint8_t before = own->opinion;
-    if (own->passes >= check->healthy_threshold) {
+    bool adopts = result->probe_class != PROBE_INCONCLUSIVE &&
+                  shared_adopts(checker, witness, slot, result->probe_class == PROBE_PASS);
+    if (own->passes >= check->healthy_threshold || adopts) {
         own->opinion = OPINION_PASS;
     } else if (own->fails >= check->unhealthy_threshold) {
         own->opinion = OPINION_FAIL;
@@ -182,7 +188,8 @@ static void hear_opinion(struct checker *checker, struct told *told, const struc
         checker->sometimes->suspect_vote += told->opinion != OPINION_NONE;
         told->opinion = OPINION_NONE;
     } else if (heard->opinion != OPINION_NONE) {
-        told->opinion = heard->opinion;
+        told->wavers = heard->opinion == VOTE_WAVERS;
+        told->opinion = told->wavers ? OPINION_PASS : heard->opinion;
         told->heard_ns = heard->now_ns;
         told->withdrawn = false;
     } else if (told->opinion != OPINION_NONE && !told->withdrawn &&
@@ -222,6 +229,7 @@ static void hear_chunk(struct checker *checker, struct witness *witness, uint64_
         return;
     }
     witness->newest_vector[peer] = chunk->sequence;
+    witness->vector_ns[peer] = now_ns;
     checker->sometimes->sender_behind += chunk->revision < here;
     checker->sometimes->sender_ahead += chunk->revision > here;
     for (uint32_t slot = 0; slot < CHECK_SLOTS; slot++) {
@@ -262,7 +270,7 @@ static void hear_change(struct checker *checker, struct witness *witness, uint64
     hear_opinion(checker, &witness->told[peer][slot],
                  &(struct heard){.epoch = change->epoch,
                                  .sequence = change->sequence,
-                                 .opinion = change->opinion,
+                                 .opinion = change->wavers ? VOTE_WAVERS : change->opinion,
                                  .is_doubted = is_doubted(witness, slot, change->suspect_mask),
                                  .now_ns = now_ns,
                                  .fresh_ns = 3 * witness_interval_ns(witness)});
@@ -290,6 +298,7 @@ static void follow_members(struct checker *checker, struct witness *witness, uin
             memset(witness->told[id], 0, sizeof witness->told[id]);
             witness->newest_epoch[id] = 0;
             witness->newest_vector[id] = 0;
+            witness->vector_ns[id] = 0;
         }
         witness->observes[id] = observes;
     }
@@ -422,6 +431,7 @@ static void hear_catalog(struct checker *checker, struct witness *witness, uint6
         if (birth != witness->births[slot]) {
             witness->births[slot] = birth;
             witness->own[slot] = (struct own){0};
+            shared_begin(witness, slot, now_ns);
             for (uint32_t peer = 0; peer <= checker->n_nodes_max; peer++) {
                 witness->told[peer][slot] = (struct told){0};
             }

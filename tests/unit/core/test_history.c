@@ -95,9 +95,9 @@ static void a_cluster_that_grows_keeps_what_was_known(void **unused)
     struct history_entry own = {.kind = HISTORY_OWN, .to = OPINION_FAIL, .hold = 1};
 
     (void)unused;
-    assert_int_equal(votes_store_slot_bytes(8), 5);
-    assert_int_equal(votes_store_slot_bytes(16), 9);
-    assert_int_equal(votes_store_slot_bytes(64), 33);
+    assert_int_equal(votes_store_slot_bytes(8), 6);
+    assert_int_equal(votes_store_slot_bytes(16), 11);
+    assert_int_equal(votes_store_slot_bytes(64), 41);
     assert_int_equal(history_reserve_nodes(history, 7), 0);
     assert_int_equal(history_reserve(history, 1, 1), 0);
     history_reset_slot(history, 0, 1);

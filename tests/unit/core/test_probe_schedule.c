@@ -160,6 +160,68 @@ static void postponed_start_comes_again(void **state)
     probe_schedule_close(&schedule);
 }
 
+/* However far it begins from its beat, and whatever a probe takes up to a sixteenth of the
+ * interval: no pause is longer than the interval or shorter than seven eighths, and it comes to the
+ * beat. */
+static void a_beat_is_reached_by_shorter_pauses_alone(void **state)
+{
+    (void)state;
+    for (unsigned row = 0; row < 160; row++) {
+        struct probe_schedule schedule;
+        struct probe_target target = target_of(0, 2000);
+        struct probe_order order = {
+            .id = target.id, .is_on = true, .beat_ns = 1 + row / 8 * 100 * MS};
+        uint64_t took = row % 8 * 15 * MS;
+        struct target_id id;
+
+        probe_schedule_init(&schedule, 1);
+        assert_int_equal(probe_schedule_add(&schedule, &target, false, 0), 0);
+        probe_schedule_order(&schedule, &order, 0);
+        for (unsigned n = 0; n < 20; n++) {
+            uint64_t start = probe_schedule_next_ns(&schedule);
+
+            assert_true(n < 14 || (start - order.beat_ns) % (2 * SECOND) == 0);
+            assert_true(probe_schedule_start(&schedule, start, &id));
+            probe_schedule_end(&schedule, id, start + took);
+            uint64_t pause = probe_schedule_next_ns(&schedule) - start - took;
+            assert_in_range(pause, 1750 * MS, 2000 * MS);
+        }
+        probe_schedule_close(&schedule);
+    }
+}
+
+static void a_target_rests_and_is_called(void **state)
+{
+    (void)state;
+    struct probe_schedule schedule;
+    struct probe_target target = target_of(0, 2000);
+    struct probe_order order = {.id = target.id, .beat_ns = 5 * SECOND};
+    struct target_id id;
+
+    probe_schedule_init(&schedule, 1);
+    assert_int_equal(probe_schedule_add(&schedule, &target, false, 0), 0);
+    probe_schedule_order(&schedule, &order, 0);
+    assert_true(probe_schedule_next_ns(&schedule) == TIMER_NEVER);
+    order.is_on = true;
+    probe_schedule_order(&schedule, &order, 8 * SECOND); /* on its next beat */
+    assert_true(probe_schedule_next_ns(&schedule) == 9 * SECOND);
+    order.is_now = true;
+    probe_schedule_order(&schedule, &order, 8 * SECOND + 5);
+    assert_true(probe_schedule_next_ns(&schedule) == 8 * SECOND + 5);
+    assert_true(probe_schedule_start(&schedule, 8 * SECOND + 5, &id));
+    probe_schedule_order(&schedule, &order, 9 * SECOND); /* one is in flight */
+    assert_true(probe_schedule_next_ns(&schedule) == TIMER_NEVER);
+    order.is_on = order.is_now = false;
+    probe_schedule_order(&schedule, &order, 9 * SECOND);
+    probe_schedule_end(&schedule, id, 10 * SECOND); /* and it rests */
+    assert_true(probe_schedule_next_ns(&schedule) == TIMER_NEVER);
+    order.id.birth = 9; /* another target's: nothing */
+    order.is_on = true;
+    probe_schedule_order(&schedule, &order, 10 * SECOND);
+    assert_true(probe_schedule_next_ns(&schedule) == TIMER_NEVER);
+    probe_schedule_close(&schedule);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -169,6 +231,8 @@ int main(void)
         cmocka_unit_test(fixed_pacing_keeps_its_beat_and_never_overlaps),
         cmocka_unit_test(removed_and_replaced_targets_ignore_the_end_of_an_old_probe),
         cmocka_unit_test(postponed_start_comes_again),
+        cmocka_unit_test(a_beat_is_reached_by_shorter_pauses_alone),
+        cmocka_unit_test(a_target_rests_and_is_called),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

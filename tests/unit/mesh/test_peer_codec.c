@@ -40,7 +40,7 @@ static void random_chunk(struct prng *prng, struct vote_chunk *chunk)
     }
     for (size_t i = 0; i < sizeof chunk->opinions / (1 + prng_below(prng, 3)); i++) {
         for (int bit = 0; bit < 8; bit += 2) {
-            chunk->opinions[i] |= (uint8_t)(prng_below(prng, 3) << bit);
+            chunk->opinions[i] |= (uint8_t)(prng_below(prng, 4) << bit);
         }
     }
 }
@@ -59,6 +59,7 @@ static void random_change(struct prng *prng, struct vote_change *change)
         .since_ms = prng_next(prng),
         .probe_age_ms = prng_next(prng),
         .suspect_mask = (uint32_t)prng_next(prng),
+        .wavers = prng_below(prng, 2) == 0,
     };
 }
 
@@ -95,6 +96,7 @@ static void random_message(struct prng *prng, struct peer_message *message)
         message->u.hello.version_max = 1 + (uint32_t)prng_below(prng, 100);
         message->u.hello.feature_level = (uint32_t)prng_next(prng);
         message->u.hello.is_observer = prng_below(prng, 2) == 0;
+        message->u.hello.beat_ms = prng_next(prng);
         message->u.hello.sentinel_port = (uint16_t)prng_next(prng);
         break;
     case PEER_VOTE_CHUNK:
@@ -166,6 +168,7 @@ static void same_change(const struct vote_change *a, const struct vote_change *b
     SAME(since_ms);
     SAME(probe_age_ms);
     SAME(suspect_mask);
+    SAME(wavers);
 }
 
 static void same_hello(const struct hello *a, const struct hello *b)
@@ -179,6 +182,7 @@ static void same_hello(const struct hello *a, const struct hello *b)
     SAME(feature_level);
     SAME(is_observer);
     SAME(sentinel_port);
+    SAME(beat_ms);
 }
 
 static void same_report(const struct drain_report *report_a, const struct drain_report *report_b)
@@ -374,9 +378,6 @@ static void values_out_of_range_are_refused(void **state)
     chunk->opinions.len = 1025;
     assert_int_equal(decode_message(PEER_VOTE_CHUNK, &chunk->base, &err), ERR_INVALID);
     chunk->opinions.len = 1024;
-    opinions[1023] = 0xc0; /* opinion 3 */
-    assert_int_equal(decode_message(PEER_VOTE_CHUNK, &chunk->base, &err), ERR_INVALID);
-    opinions[1023] = 0;
     chunk->chunk = 1;
     assert_int_equal(decode_message(PEER_VOTE_CHUNK, &chunk->base, &err), ERR_INVALID);
     chunk->n_chunks = LIMIT_VOTE_CHUNKS + 1;

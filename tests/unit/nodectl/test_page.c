@@ -4,6 +4,7 @@
  * tests/scenario/page_times. */
 #include "page.h"
 
+#include "agent/core/share.h"
 #include "agent/core/verdict.h"
 #include "common/model/check.h"
 
@@ -149,6 +150,11 @@ static void the_formulas_of_the_windows_are_those_of_the_core(void **state)
                          check_failure_window_ms(&check));
         assert_int_equal(right_side(line_of("  success window = "), values),
                          check_success_window_ms(&check, 3));
+        struct formula calm = {strstr(page, "for T x H + I"), values};
+        assert_non_null(calm.at);
+        calm.at += strlen("for ");
+        values['V'] = 7;
+        assert_int_equal(sum(&calm), share_calm_ms(&check) + 3 * 7);
     }
 }
 
