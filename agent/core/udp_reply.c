@@ -19,12 +19,14 @@ bool udp_reply_matches(const struct udp_check *udp, const uint8_t bytes[], size_
     return true;
 }
 
-enum line_match line_matches(const struct check_line *expect, const uint8_t bytes[], size_t n_bytes)
+enum line_match line_matches(const struct check_line *expect, size_t n_before,
+                             const uint8_t bytes[], size_t n_bytes)
 {
-    size_t n = n_bytes < expect->n_bytes ? n_bytes : expect->n_bytes;
+    size_t n_left = n_before < expect->n_bytes ? expect->n_bytes - n_before : 0;
+    size_t n = n_bytes < n_left ? n_bytes : n_left;
 
-    if (n > 0 && memcmp(bytes, expect->bytes, n) != 0) {
+    if (n > 0 && memcmp(bytes, expect->bytes + n_before, n) != 0) {
         return LINE_NO;
     }
-    return n == expect->n_bytes ? LINE_YES : LINE_MORE;
+    return n == n_left ? LINE_YES : LINE_MORE;
 }

@@ -12,13 +12,13 @@
  * bits of those behind it. Nothing expected is what everything begins with. */
 bool udp_reply_matches(const struct udp_check *udp, const uint8_t bytes[], size_t n_bytes);
 
-/* The same of a stream that goes on. */
+/* The same of a stream that goes on. n_before: how many bytes came earlier, all of them right. */
 enum line_match {
     LINE_MORE, /* right so far, not complete yet */
     LINE_YES,
     LINE_NO
 };
-enum line_match line_matches(const struct check_line *expect, const uint8_t bytes[],
-                             size_t n_bytes);
+enum line_match line_matches(const struct check_line *expect, size_t n_before,
+                             const uint8_t bytes[], size_t n_bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* One connection of the connect engine, and the engine's bookkeeping of them. Private to
- * connect_engine.c, connect_http.c and connect_attempt.c. */
+ * connect_engine.c, connect_http.c, connect_line.c and connect_attempt.c. */
 #ifndef JURY_PROBE_CONNECT_ATTEMPT_H
 #define JURY_PROBE_CONNECT_ATTEMPT_H
 
@@ -80,5 +80,8 @@ bool attempt_is_overdue(const struct attempt *attempt);
 void attempt_send_request(struct connect_engine *engine, struct attempt *attempt);
 void attempt_receive(struct connect_engine *engine, struct attempt *attempt);
 void attempt_linger(struct connect_engine *engine, struct attempt *attempt);
+/* The line part (connect_line.c), likewise. */
+void attempt_send_line(struct connect_engine *engine, struct attempt *attempt);
+void attempt_receive_line(struct connect_engine *engine, struct attempt *attempt);
 
 #endif

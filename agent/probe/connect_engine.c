@@ -19,6 +19,30 @@ static struct connect_engine *of(struct probe_engine *engine)
     return (struct connect_engine *)engine;
 }
 
+/* A tcp check that says or wants more than a handshake. */
+static bool has_line(const struct health_check *check)
+{
+    return check->type == CHECK_TYPE_TCP && check->tcp.expect.n_bytes > 0;
+}
+
+static void send_part(struct connect_engine *engine, struct attempt *attempt)
+{
+    if (has_line(&attempt->target->definition.check)) {
+        attempt_send_line(engine, attempt);
+    } else {
+        attempt_send_request(engine, attempt);
+    }
+}
+
+static void receive_part(struct connect_engine *engine, struct attempt *attempt)
+{
+    if (has_line(&attempt->target->definition.check)) {
+        attempt_receive_line(engine, attempt);
+    } else {
+        attempt_receive(engine, attempt);
+    }
+}
+
 static void complete_connect(struct connect_engine *engine, struct attempt *attempt)
 {
     const struct health_check *check = &attempt->target->definition.check;
@@ -27,9 +51,9 @@ static void complete_connect(struct connect_engine *engine, struct attempt *atte
         attempt_end_too_late(engine, attempt, REASON_CONNECT_TIMEOUT);
         return;
     }
-    if (check->type == CHECK_TYPE_HTTP) {
+    if (check->type == CHECK_TYPE_HTTP || has_line(check)) {
         attempt->step = STEP_SENDING;
-        attempt_send_request(engine, attempt);
+        send_part(engine, attempt);
         return;
     }
     attempt_deliver(engine, attempt, REASON_OK);
@@ -40,8 +64,8 @@ static void on_connecting(struct connect_engine *engine, struct attempt *attempt
 {
     enum probe_reason reason = connect_socket_error(attempt->fd);
 
-    if (reason == REASON_CONNECT_INTERRUPT &&
-        attempt->target->definition.check.type == CHECK_TYPE_TCP) {
+    const struct health_check *check = &attempt->target->definition.check;
+    if (reason == REASON_CONNECT_INTERRUPT && check->type == CHECK_TYPE_TCP && !has_line(check)) {
         reason = REASON_NONE; /* the SYN-ACK came, and this is all that is asked for */
     }
     if (reason != REASON_NONE) {
@@ -66,11 +90,11 @@ static void on_event(struct connect_engine *engine, const struct epoll_event *ev
         on_connecting(engine, attempt);
         break;
     case STEP_SENDING:
-        attempt_send_request(engine, attempt);
+        send_part(engine, attempt);
         break;
     case STEP_RECEIVING:
         if (attempt->is_readable) {
-            attempt_receive(engine, attempt);
+            receive_part(engine, attempt);
         }
         break;
     case STEP_LINGERING:

@@ -86,8 +86,9 @@ struct tcp_check {
     uint8_t handshake;        /* enum tcp_handshake */
     uint8_t close;            /* enum tcp_close */
     uint8_t on_timeout;       /* enum tcp_on_timeout */
-    struct check_line send;   /* once connected; may be empty; TCP_FULL only, as is the next */
-    struct check_line expect; /* what the answer begins with; empty = the handshake is enough */
+    struct check_line send;   /* once connected, with `expect` only; may be empty */
+    struct check_line expect; /* TCP_FULL only: what the answer begins with; empty = the handshake
+                                 is enough */
 };
 
 struct http_check {

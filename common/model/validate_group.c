@@ -24,7 +24,8 @@ static int refuse_yet(const struct object *object, const char *field, const char
 
 static bool has_tcp_fields(const struct tcp_check *tcp)
 {
-    return tcp->handshake != 0 || tcp->close != 0 || tcp->on_timeout != 0;
+    return tcp->handshake != 0 || tcp->close != 0 || tcp->on_timeout != 0 ||
+           tcp->send.n_bytes != 0 || tcp->expect.n_bytes != 0;
 }
 
 static bool has_http_fields(const struct http_check *http)
@@ -63,6 +64,36 @@ static int check_foreign_fields(const struct object *object, const struct health
     return 0;
 }
 
+/* Two checks that probe alike have equal bytes (N19): behind the data all is zero. */
+static bool is_clean(const uint8_t bytes[], size_t n_used, size_t n_bytes)
+{
+    for (size_t i = n_used; i < n_bytes; i++) {
+        if (bytes[i] != 0) {
+            return false;
+        }
+    }
+    return n_used <= n_bytes;
+}
+
+static int check_lines(const struct object *object, const struct tcp_check *tcp, struct errmsg *err)
+{
+    if (tcp->expect.n_bytes != 0 && tcp->handshake != TCP_FULL) {
+        return object_refuse(object, err, ERR_INVALID,
+                             "check.tcp.expect is allowed only with check.tcp.handshake full");
+    }
+    if (tcp->send.n_bytes != 0 && tcp->expect.n_bytes == 0) {
+        return object_refuse(object, err, ERR_INVALID,
+                             "check.tcp.send is allowed only with check.tcp.expect");
+    }
+    if (!is_clean(tcp->send.bytes, tcp->send.n_bytes, sizeof tcp->send.bytes) ||
+        !is_clean(tcp->expect.bytes, tcp->expect.n_bytes, sizeof tcp->expect.bytes)) {
+        return object_refuse(object, err, ERR_INVALID,
+                             "check.tcp.send and check.tcp.expect must have 1..%d bytes",
+                             LIMIT_CHECK_LINE_BYTES);
+    }
+    return 0;
+}
+
 static int check_tcp(const struct object *object, const struct tcp_check *tcp, struct errmsg *err)
 {
     int rc =
@@ -82,7 +113,7 @@ static int check_tcp(const struct object *object, const struct tcp_check *tcp, s
     if (rc == 0 && tcp->close == TCP_CLOSE_FIN) {
         rc = refuse_yet(object, "check.tcp.close", "fin", "rst", err);
     }
-    return rc;
+    return rc == 0 ? check_lines(object, tcp, err) : rc;
 }
 
 static bool holds_only(const char *text, const char *others, bool any_visible)
@@ -149,17 +180,6 @@ static int check_http(const struct object *object, const struct http_check *http
                              LIMIT_DOMAIN_BYTES);
     }
     return check_http_codes(object, &http->expect, err);
-}
-
-/* Two checks that probe alike have equal bytes (N19): behind the data all is zero. */
-static bool is_clean(const uint8_t bytes[], size_t n_used, size_t n_bytes)
-{
-    for (size_t i = n_used; i < n_bytes; i++) {
-        if (bytes[i] != 0) {
-            return false;
-        }
-    }
-    return n_used <= n_bytes;
 }
 
 static int check_udp(const struct object *object, const struct udp_check *udp, struct errmsg *err)

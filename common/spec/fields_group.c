@@ -38,6 +38,23 @@ static const struct spec_field tcp_fields[] = {
      .names = &names_tcp_on_timeout,
      .help = "What is sent when no SYN-ACK came within the timeout: nothing, or a reset. So far "
              "with handshake half-open only."},
+    {.name = "send",
+     .type = SPEC_TYPE_DATA,
+     .flags = SPEC_OMIT_ZERO,
+     AT(tcp_check, send),
+     .min = 1,
+     .max = LIMIT_CHECK_LINE_BYTES,
+     .help = "With expect only: what is said once the connection is there, such as "
+             "\"PING\\r\\n\". Text, or hex digits behind \"hex:\"."},
+    {.name = "expect",
+     .type = SPEC_TYPE_DATA,
+     .flags = SPEC_OMIT_ZERO,
+     AT(tcp_check, expect),
+     .min = 1,
+     .max = LIMIT_CHECK_LINE_BYTES,
+     .help =
+         "With handshake full only: what the backend's first bytes must be, its greeting or its "
+         "answer to send. Without it the handshake is enough."},
 };
 static const struct spec_table tcp_table = {"tcp", tcp_fields, COUNT(tcp_fields),
                                             "How a tcp check connects and closes."};

@@ -21,6 +21,17 @@ Jury__V1__Backend *wire_backend_new(struct wire_arena *arena, const struct backe
     return message;
 }
 
+static ProtobufCBinaryData data_new(struct wire_arena *arena, const uint8_t *data, size_t n_bytes)
+{
+    ProtobufCBinaryData copy = {.data = wire_alloc(arena, n_bytes)};
+
+    if (copy.data != NULL) {
+        memcpy(copy.data, data, n_bytes);
+        copy.len = n_bytes;
+    }
+    return copy;
+}
+
 static Jury__V1__TcpCheck *tcp_new(struct wire_arena *arena, const struct tcp_check *tcp)
 {
     Jury__V1__TcpCheck *message = WIRE_NEW(arena, Jury__V1__TcpCheck, jury__v1__tcp_check);
@@ -29,6 +40,8 @@ static Jury__V1__TcpCheck *tcp_new(struct wire_arena *arena, const struct tcp_ch
         message->handshake = (Jury__V1__TcpCheck__Handshake)tcp->handshake;
         message->close = (Jury__V1__TcpCheck__Close)tcp->close;
         message->on_timeout = (Jury__V1__TcpCheck__OnTimeout)tcp->on_timeout;
+        message->send = data_new(arena, tcp->send.bytes, tcp->send.n_bytes);
+        message->expect = data_new(arena, tcp->expect.bytes, tcp->expect.n_bytes);
     }
     return message;
 }
@@ -71,17 +84,6 @@ static Jury__V1__HttpCheck *http_new(struct wire_arena *arena, const struct http
         add_ranges(arena, &http->expect, message);
     }
     return message;
-}
-
-static ProtobufCBinaryData data_new(struct wire_arena *arena, const uint8_t *data, size_t n_bytes)
-{
-    ProtobufCBinaryData copy = {.data = wire_alloc(arena, n_bytes)};
-
-    if (copy.data != NULL) {
-        memcpy(copy.data, data, n_bytes);
-        copy.len = n_bytes;
-    }
-    return copy;
 }
 
 static Jury__V1__UdpCheck *udp_new(struct wire_arena *arena, const struct udp_check *udp)

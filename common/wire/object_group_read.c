@@ -8,6 +8,44 @@
 #include "common/wire/object.h"
 #include "common/wire/read_field.h"
 
+/* to: n_max bytes, n_bytes in use. What the message does not say stays. */
+struct data_place {
+    uint16_t *n_bytes;
+    uint8_t *to;
+    size_t n_max;
+};
+
+static int read_data(const char *field, const ProtobufCBinaryData *data,
+                     const struct data_place *place, struct errmsg *err)
+{
+    if (data->len > place->n_max) {
+        return errmsg_set(err, ERR_INVALID, "%s must be at most %zu bytes, got %zu", field,
+                          place->n_max, data->len);
+    }
+    if (data->len > 0) {
+        memset(place->to, 0, place->n_max);
+        memcpy(place->to, data->data, data->len);
+        *place->n_bytes = (uint16_t)data->len;
+    }
+    return 0;
+}
+
+static int read_long(const char *field, const ProtobufCBinaryData *data, struct check_data *to,
+                     struct errmsg *err)
+{
+    const struct data_place place = {&to->n_bytes, to->bytes, sizeof to->bytes};
+
+    return read_data(field, data, &place, err);
+}
+
+static int read_line(const char *field, const ProtobufCBinaryData *data, struct check_line *to,
+                     struct errmsg *err)
+{
+    const struct data_place place = {&to->n_bytes, to->bytes, sizeof to->bytes};
+
+    return read_data(field, data, &place, err);
+}
+
 static int read_tcp(const Jury__V1__TcpCheck *message, struct tcp_check *tcp, struct errmsg *err)
 {
     int rc = read_enum("check.tcp.handshake", &names_tcp_handshake, (int)message->handshake,
@@ -20,7 +58,10 @@ static int read_tcp(const Jury__V1__TcpCheck *message, struct tcp_check *tcp, st
         rc = read_enum("check.tcp.on_timeout", &names_tcp_on_timeout, (int)message->on_timeout,
                        &tcp->on_timeout, err);
     }
-    return rc;
+    if (rc == 0) {
+        rc = read_line("check.tcp.send", &message->send, &tcp->send, err);
+    }
+    return rc == 0 ? read_line("check.tcp.expect", &message->expect, &tcp->expect, err) : rc;
 }
 
 static int read_codes(const Jury__V1__HttpCheck *message, struct http_codes *codes,
@@ -68,44 +109,6 @@ static int read_http(const Jury__V1__HttpCheck *message, struct http_check *http
             read_text("check.http.domain", message->domain, http->domain, sizeof http->domain, err);
     }
     return rc == 0 ? read_codes(message, &http->expect, err) : rc;
-}
-
-/* to: n_max bytes, n_bytes in use. What the message does not say stays. */
-struct data_place {
-    uint16_t *n_bytes;
-    uint8_t *to;
-    size_t n_max;
-};
-
-static int read_data(const char *field, const ProtobufCBinaryData *data,
-                     const struct data_place *place, struct errmsg *err)
-{
-    if (data->len > place->n_max) {
-        return errmsg_set(err, ERR_INVALID, "%s must be at most %zu bytes, got %zu", field,
-                          place->n_max, data->len);
-    }
-    if (data->len > 0) {
-        memset(place->to, 0, place->n_max);
-        memcpy(place->to, data->data, data->len);
-        *place->n_bytes = (uint16_t)data->len;
-    }
-    return 0;
-}
-
-static int read_long(const char *field, const ProtobufCBinaryData *data, struct check_data *to,
-                     struct errmsg *err)
-{
-    const struct data_place place = {&to->n_bytes, to->bytes, sizeof to->bytes};
-
-    return read_data(field, data, &place, err);
-}
-
-static int read_line(const char *field, const ProtobufCBinaryData *data, struct check_line *to,
-                     struct errmsg *err)
-{
-    const struct data_place place = {&to->n_bytes, to->bytes, sizeof to->bytes};
-
-    return read_data(field, data, &place, err);
 }
 
 static int read_udp(const Jury__V1__UdpCheck *message, struct udp_check *udp, struct errmsg *err)

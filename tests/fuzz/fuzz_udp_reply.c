@@ -27,12 +27,13 @@ static void check_match(const struct udp_check *udp, const uint8_t *data, size_t
 
 static void check_line(const struct check_line *expect, const uint8_t *data, size_t n_bytes)
 {
-    enum line_match whole = line_matches(expect, data, n_bytes);
+    enum line_match whole = line_matches(expect, 0, data, n_bytes);
 
     for (size_t n = 0; n < n_bytes; n++) {
-        enum line_match part = line_matches(expect, data, n);
+        enum line_match part = line_matches(expect, 0, data, n);
 
-        if (part != LINE_MORE && part != whole) {
+        if ((part != LINE_MORE && part != whole) ||
+            (part == LINE_MORE && line_matches(expect, n, data + n, n_bytes - n) != whole)) {
             abort();
         }
     }

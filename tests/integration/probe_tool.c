@@ -142,6 +142,12 @@ static void parse_field(struct probe_target *target, char *field)
         check->tcp.handshake = word(&names_tcp_handshake, value);
     } else if (strcmp(field, "onTimeout") == 0) {
         check->tcp.on_timeout = word(&names_tcp_on_timeout, value);
+    } else if (strcmp(field, "send") == 0) {
+        check->tcp.send.n_bytes =
+            parse_data(value, check->tcp.send.bytes, sizeof check->tcp.send.bytes);
+    } else if (strcmp(field, "line") == 0) {
+        check->tcp.expect.n_bytes =
+            parse_data(value, check->tcp.expect.bytes, sizeof check->tcp.expect.bytes);
     } else if (strcmp(field, "method") == 0) {
         check->http.method = word(&names_http_method, value);
     } else if (strcmp(field, "host") == 0) {

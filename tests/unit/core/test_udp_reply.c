@@ -62,11 +62,13 @@ static void the_beginning_of_a_stream_is_right_wrong_or_incomplete(void **state)
     const struct check_line nothing = {.n_bytes = 0};
 
     (void)state;
-    assert_int_equal(line_matches(&expect, (const uint8_t *)"22", 2), LINE_MORE);
-    assert_int_equal(line_matches(&expect, (const uint8_t *)"220 mail", 8), LINE_YES);
-    assert_int_equal(line_matches(&expect, (const uint8_t *)"5", 1), LINE_NO);
-    assert_int_equal(line_matches(&expect, NULL, 0), LINE_MORE);
-    assert_int_equal(line_matches(&nothing, NULL, 0), LINE_YES);
+    assert_int_equal(line_matches(&expect, 0, (const uint8_t *)"22", 2), LINE_MORE);
+    assert_int_equal(line_matches(&expect, 0, (const uint8_t *)"220 mail", 8), LINE_YES);
+    assert_int_equal(line_matches(&expect, 0, (const uint8_t *)"5", 1), LINE_NO);
+    assert_int_equal(line_matches(&expect, 0, NULL, 0), LINE_MORE);
+    assert_int_equal(line_matches(&expect, 2, (const uint8_t *)"0-", 2), LINE_YES);
+    assert_int_equal(line_matches(&expect, 2, (const uint8_t *)"1", 1), LINE_NO);
+    assert_int_equal(line_matches(&nothing, 0, NULL, 0), LINE_YES);
 }
 
 /* Hand-made from RFC 792 and RFC 4443: type, code, checksum, id, sequence. */

@@ -227,6 +227,12 @@ static void fields_of_another_check_type_are_refused(void **unused)
     EXPECT_GROUP(g.check.tcp.handshake = TCP_HALF_OPEN;
                  g.check.tcp.close = TCP_CLOSE_FIN, ERR_INVALID,
                  WEB "check.tcp.close fin is allowed only with check.tcp.handshake full");
+    EXPECT_GROUP(g.check.tcp.expect.n_bytes = 1, 0, "");
+    EXPECT_GROUP(g.check.tcp.send.n_bytes = 1, ERR_INVALID,
+                 WEB "check.tcp.send is allowed only with check.tcp.expect");
+    EXPECT_GROUP(g.check.tcp.handshake = TCP_HALF_OPEN;
+                 g.check.tcp.expect.n_bytes = 1, ERR_INVALID,
+                 WEB "check.tcp.expect is allowed only with check.tcp.handshake full");
     EXPECT_GROUP(g.profile = PROFILE_GWLB; g.failover = FAILOVER_NO_REBALANCE;
                  profile_check_defaults(PROFILE_GWLB, PROTOCOL_TCP, CHECK_TYPE_UDP, &g.check),
                  ERR_INVALID, WEB "check.type must be tcp or http with profile gwlb, got udp");

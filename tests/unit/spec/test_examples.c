@@ -38,7 +38,8 @@ static void every_example_file_is_valid(void **state)
     glob_t files;
 
     assert_int_equal(glob("deploy/examples/*.yaml", 0, NULL, &files), 0);
-    assert_true(files.gl_pathc >= 4);
+    assert_int_equal(glob("deploy/examples/checks/*.yaml", GLOB_APPEND, NULL, &files), 0);
+    assert_true(files.gl_pathc >= 4 + 13);
     for (size_t i = 0; i < files.gl_pathc; i++) {
         read_file(&set, files.gl_pathv[i]);
     }
