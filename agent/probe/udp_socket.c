@@ -97,18 +97,22 @@ static bool is_own_address(int fd, const struct addr *addr)
     return addr_compare(&own, addr) == 0;
 }
 
-static enum udp_heard judge_error(int fd, const struct addr *backend,
-                                  const struct sock_extended_err *error)
+/* As the kernel gives it: who sent the message stands right behind (SO_EE_OFFENDER). */
+struct told_error {
+    struct sock_extended_err error;
+    struct sockaddr_in6 sender; /* or a sockaddr_in */
+};
+
+static enum udp_heard judge_error(int fd, const struct addr *backend, const struct told_error *told)
 {
+    const struct sock_extended_err *error = &told->error;
     struct sockaddr_storage address = {0};
     struct addr sender;
 
     if (!is_unreachable(error)) {
         return UDP_HEARD_OTHER;
     }
-    memcpy(&address, SO_EE_OFFENDER(error),
-           error->ee_origin == SO_EE_ORIGIN_ICMP6 ? sizeof(struct sockaddr_in6)
-                                                  : sizeof(struct sockaddr_in));
+    memcpy(&address, &told->sender, sizeof told->sender);
     connect_socket_read_address(&address, &sender);
     if (addr_compare(&sender, backend) == 0) {
         return is_port_unreachable(error) ? UDP_HEARD_REFUSED : UDP_HEARD_UNREACHABLE;
@@ -131,18 +135,15 @@ static enum udp_heard hear_error(int fd, const struct addr *backend)
     }
     for (struct cmsghdr *one = CMSG_FIRSTHDR(&message); one != NULL;
          one = CMSG_NXTHDR(&message, one)) {
-        struct {
-            struct sock_extended_err error;
-            struct sockaddr_in6 sender; /* SO_EE_OFFENDER: right behind it */
-        } all = {0};
+        struct told_error told = {0};
 
         if (!((one->cmsg_level == SOL_IP && one->cmsg_type == IP_RECVERR) ||
               (one->cmsg_level == SOL_IPV6 && one->cmsg_type == IPV6_RECVERR))) {
             continue;
         }
         size_t n_bytes = one->cmsg_len - CMSG_LEN(0);
-        memcpy(&all, CMSG_DATA(one), n_bytes < sizeof all ? n_bytes : sizeof all);
-        return judge_error(fd, backend, &all.error);
+        memcpy(&told, CMSG_DATA(one), n_bytes < sizeof told ? n_bytes : sizeof told);
+        return judge_error(fd, backend, &told);
     }
     return UDP_HEARD_OTHER;
 }
