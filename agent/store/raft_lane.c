@@ -8,6 +8,7 @@
 
 #include "agent/loop/zap.h"
 #include "common/base/log.h"
+#include "common/base/plant.h"
 #include "common/base/str.h"
 
 /* --- listening --- */
@@ -58,6 +59,18 @@ int raft_lane_listen(const struct sock_options *options, const struct endpoint b
     return 0;
 }
 
+/* ZAP was asked at the handshake only, which may be long ago: a key that is not the member's any
+ * more speaks for nobody. Whose key is not known here was judged by ZAP alone. */
+static bool is_key_of(struct raft_lane *lane, uint64_t node_id, zmq_msg_t *body)
+{
+    const struct lane_peer *peer = raft_lane_peer(lane, node_id);
+    uint8_t key[CURVE_KEY_BYTES];
+
+    return peer == NULL || plant_is("raft-key-unseen") ||
+           (zmq_frame_key(body, key) &&
+            memcmp(key, dial_server_key(peer->dial), CURVE_KEY_BYTES) == 0);
+}
+
 static void on_received(void *user, zmq_msg_t frames[], size_t n_frames)
 {
     struct raft_lane *lane = user;
@@ -68,6 +81,10 @@ static void on_received(void *user, zmq_msg_t frames[], size_t n_frames)
     if (n_frames != 2 || !zap_identity_parse(zmq_frame_user_id(body), &identity) ||
         identity.role != ZAP_ROLE_NODE || identity.node_id == 0) {
         lane->n_refused_role++;
+        return;
+    }
+    if (!is_key_of(lane, identity.node_id, body)) {
+        lane->n_refused_key++;
         return;
     }
     if (lane->is_open) {

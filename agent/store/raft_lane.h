@@ -56,6 +56,7 @@ struct raft_lane {
     uint64_t n_sent;
     uint64_t n_evicted;
     uint64_t n_refused_role; /* messages of connections that are no node's */
+    uint64_t n_refused_key;  /* of a key that is not that node's any more */
     bool is_open;
     bool is_listener_closed;
     bool is_monitor_closed;
