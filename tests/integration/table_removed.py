@@ -61,8 +61,10 @@ def documents(backends, port):
 
 
 def files_of(tables):
-    return {name: os.stat(os.path.join(tables, name)).st_ino for name in os.listdir(tables)
-            if name == "root" or name.startswith(("layout.", "state."))}
+    """Inodes by name. A link is none of the table's files, whatever it leads to."""
+    return {name: os.lstat(os.path.join(tables, name)).st_ino for name in os.listdir(tables)
+            if (name == "root" or name.startswith(("layout.", "state."))) and
+            not os.path.islink(os.path.join(tables, name))}
 
 
 def problems(agent):
