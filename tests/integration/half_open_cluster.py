@@ -58,7 +58,7 @@ def test(options):
                       "node describe does not say why: %s" % text)
             else:
                 check(counts["probe_results{ok}"] > 0, "node %d has no pass" % node)
-                check("engine connect, packet (tcp-full, tcp-half-open, http)" in text and
+                check("engine connect, packet (tcp-full, tcp-half-open, http," in text and
                       "inconclusive here" not in text, "node describe: %s" % text)
         check(b2.n_requests == 0, "the application saw a probe")
 
