@@ -352,8 +352,10 @@ static void judge_waiting(struct checker *checker, const struct witness *witness
         guarded->limit != guarded->limit_before || guarded->window_ns != guarded->window_before_ns;
     bool is_full = guarded->n_pending > 0 && n >= guarded->limit;
 
-    if (guarded->n_pending_before == 0 || has_just_left || has_changed) {
-        guarded->turn_ns = event->now_ns + witness_interval_ns(witness);
+    uint64_t turn_ns = event->now_ns + witness_interval_ns(witness);
+    if (guarded->n_pending_before == 0 ||
+        ((has_just_left || has_changed) && turn_ns > guarded->turn_ns)) {
+        guarded->turn_ns = turn_ns; /* a shorter V does not shorten a wait that has begun */
     }
     sometimes->velocity_entered += is_full && !guarded->is_full;
     sometimes->velocity_left += guarded->is_full && guarded->n_pending == 0;
