@@ -241,9 +241,13 @@ static void judge_isolation(struct checker *checker, const struct witness *witne
     }
     sometimes->isolated_and_blind += is_apart && own_fails;
     sometimes->stalled_would_go_down += is_late && own_fails;
-    /* With a quorum, others' votes may take it down. */
+    /* With a quorum, others' votes may take it down; where some of the observers share the probes,
+     * n is not all of them, and who hears too few of all may hear enough of those. */
+    bool is_by_others =
+        edge->count->own == 0 && edge->count->f + edge->count->p >= edge->count->n / 2 + 1;
     if (goes_down && own_fails &&
-        (is_apart || (is_late && edge->group->spec.rule.down.kind == RULE_LOCAL))) {
+        ((is_apart && !is_by_others) ||
+         (is_late && edge->group->spec.rule.down.kind == RULE_LOCAL))) {
         checker_fail(checker, node, "I-9: %s goes down by the votes of a node that %s",
                      edge->group->spec.name,
                      is_apart ? "is cut off from everything" : "stood still just now");
