@@ -9,6 +9,7 @@
 #include "common/base/plant.h"
 #include "common/base/str.h"
 #include "common/base/units.h"
+#include "common/model/feature_level.h"
 #include "common/wire/unpack.h"
 #include "jury/v1/config.pb-c.h"
 
@@ -35,21 +36,29 @@ static void wait_leader(struct rpc_server *server, struct call *call, const char
 
 /* --- on the leader --- */
 
-/* The command of a call, encoded. *ret_data: given, free(). */
-static int encode_call(struct rpc_server *server, struct call *call, uint8_t **ret_data,
-                       size_t *ret_n_bytes, struct errmsg *err)
+/* The changes that a call asks for. ret_command: zero, command_close. */
+static int read_command(struct call *call, struct command *ret_command, struct errmsg *err)
 {
     struct wire_arena arena;
-    struct command command = {0};
     ProtobufCMessage *request;
     uint32_t index;
 
     wire_arena_init(&arena, RPC_ANSWER_BUDGET_BYTES);
     int rc = rpc_call_request(call, &arena, &request, err);
     if (rc == 0) {
-        rc = call->handler->command(request, &command, &index, err);
+        rc = call->handler->command(request, ret_command, &index, err);
     }
     wire_arena_close(&arena);
+    return rc;
+}
+
+/* The command of a call, encoded. *ret_data: given, free(). */
+static int encode_call(struct rpc_server *server, struct call *call, uint8_t **ret_data,
+                       size_t *ret_n_bytes, struct errmsg *err)
+{
+    struct command command = {0};
+    int rc = read_command(call, &command, err);
+
     if (rc != 0) {
         return rc;
     }
@@ -93,6 +102,37 @@ static void propose(struct rpc_server *server, struct call *call)
 
 /* --- elsewhere --- */
 
+/* An older leader has no word for the field, and could only say that it does not understand. */
+static int check_leader_level(const struct rpc_server *server, struct call *call,
+                              uint64_t leader_id, struct errmsg *err)
+{
+    struct rpc_peer leader = {.age_ns = RPC_NEVER_NS, .raft_age_ns = RPC_NEVER_NS};
+    struct command command = {0};
+
+    server->hooks.peer(server->hooks.user, leader_id, &leader);
+    if (leader.feature_level == 0 || leader.feature_level >= feature_level() ||
+        plant_is("level-unchecked")) {
+        return 0;
+    }
+    int rc = read_command(call, &command, err);
+    for (uint32_t i = 0; rc == 0 && i < command.n_changes; i++) {
+        const struct change *change = &command.changes[i];
+        const char *field = NULL;
+
+        if (change->kind == CHANGE_PUT_GROUP &&
+            feature_level_of_group(change->u.group, &field) > leader.feature_level) {
+            rc = errmsg_set(err, ERR_NOTREADY,
+                            "server group \"%s\": spec.%s needs feature level %u and node %" PRIu64
+                            ", which leads, runs %u: upgrade every node first",
+                            change->u.group->name, field,
+                            feature_level_of_group(change->u.group, &field), leader_id,
+                            leader.feature_level);
+        }
+    }
+    command_close(&command);
+    return rc;
+}
+
 static void forward(struct rpc_server *server, struct call *call, uint64_t leader_id)
 {
     struct rpc_frames frames = {
@@ -109,6 +149,15 @@ static void forward(struct rpc_server *server, struct call *call, uint64_t leade
                    leader_id);
         rpc_call_refuse(server, call, ERR_NOTLEADER, &err);
         return;
+    }
+    if (call->stage != CALL_FORWARD) {
+        struct errmsg err = {{0}};
+        int refusal = check_leader_level(server, call, leader_id, &err);
+
+        if (refusal != 0) {
+            rpc_call_refuse(server, call, refusal, &err);
+            return;
+        }
     }
     /* Asked again under the same id: a leader may be slow and not deaf, and then its answer to any
      * asking is one. */

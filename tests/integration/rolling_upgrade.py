@@ -2,16 +2,19 @@
 """Nodes of two versions: one catalog, and nothing that the older one would drop.
 
 Three agents of the older feature level make a cluster and are upgraded one after the other. Between,
-every node has the same state hash after each write, and says which node is older. When the last one is
-upgraded the cluster's level rises by itself. A node that goes back to the older version afterwards
+every node has the same state hash after each write, and says which node is older; a field that the
+older ones do not know is refused by each node, and nothing of that write is done. When the last one is
+upgraded the cluster's level rises by itself, and the field is taken. A node that goes back to the older version afterwards
 ends and says why; the others go on.
 """
 # planted: the older version is the same program, told by JURY_PLANT=level-old to be one
 # twin: level-old-drops FAILED: .*node 3 to refuse
+# twin: level-unchecked FAILED: .*(a field of level 3 was taken|the refusal through node)
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import jury_client  # noqa: E402
 from cluster import Cluster, check, run, tcp_group, wait_until  # noqa: E402
 
 NAME = os.environ.pop("JURY_PLANT", "")
@@ -44,6 +47,23 @@ def write(cluster, through, name):
     cluster.apply([tcp_group(name, [Nobody])], by=through)
 
 
+def share(cluster, through):
+    """A write of two groups, of which the second has a field of the newest level."""
+    cluster.apply([tcp_group("early", [Nobody]), tcp_group("shared", [Nobody], probers=2)], by=through)
+
+
+def check_refused(cluster, through):
+    before = cluster.agents[through].status().revision
+    try:
+        share(cluster, through)
+    except jury_client.CallError as error:
+        check('server group "shared": spec.check.probers needs feature level 3 and' in str(error),
+              "the refusal through node %d says: %s" % (through, error))
+    else:
+        check(False, "a field of level 3 was taken through node %d" % through)
+    check(cluster.agents[through].status().revision == before, "a refused write made a revision")
+
+
 def main(options):
     with Cluster(options, 3) as cluster:
         for agent in cluster.agents.values():
@@ -71,10 +91,13 @@ def main(options):
                 wait_until("node 3 to name node 1 as newer", 60, lambda: any(
                     text.startswith("node 1 runs feature level 3") for text in older(cluster.agents[3])))
                 check(cluster.agents[1].status().feature_level == BASE, "the level waits for node 3")
+                for through in range(1, node_id + 1):
+                    check_refused(cluster, through)
         for agent in cluster.agents.values():
             wait_until("level %d on %s" % (NEWEST, agent.name), 60,
                        lambda agent=agent: agent.status().feature_level == NEWEST)
             check(not older(agent), "%s names nobody any more" % agent.name)
+        share(cluster, 2)
         same_state(cluster, "after the upgrade")
 
         back = cluster.agents[3]
