@@ -95,12 +95,27 @@ static void carry_out_messages(struct agent *agent)
     }
 }
 
+/* As the leader. True if it is under way. */
+static bool propose(struct agent *agent, enum agent_request_owner owner, struct change changes[],
+                    uint32_t n_changes)
+{
+    const struct command command = {
+        .wall_ms = clock_wall_ms(), .actor = "leader", .changes = changes, .n_changes = n_changes};
+    uint8_t *data;
+    size_t n_bytes;
+
+    if (command_encode(&command, &data, &n_bytes, NULL) != 0) {
+        return false;
+    }
+    bool is_under_way = agent_store_propose(agent, owner, 0, data, n_bytes) == 0;
+    free(data);
+    return is_under_way;
+}
+
 /* Every node names what is done; the leader alone proposes, one command at a time. */
 static void carry_out_purges(struct agent *agent)
 {
     struct change changes[ENGINE_PURGES];
-    uint8_t *data;
-    size_t n_bytes;
 
     if (agent->actions.n_purges == 0 || agent->purge_is_under_way || !agent_is_leader(agent)) {
         return;
@@ -110,16 +125,10 @@ static void carry_out_purges(struct agent *agent)
         changes[i] =
             (struct change){.kind = CHANGE_PURGE_BACKEND, .u.purge = &agent->actions.purges[i]};
     }
-    const struct command command = {
-        .wall_ms = clock_wall_ms(), .actor = "leader", .changes = changes, .n_changes = n_purges};
-    if (command_encode(&command, &data, &n_bytes, NULL) != 0) {
-        return;
-    }
-    if (agent_store_propose(agent, OWNER_PURGE, 0, data, n_bytes) == 0) {
+    if (propose(agent, OWNER_PURGE, changes, n_purges)) {
         agent->purge_is_under_way = true;
         agent->counts.purges_proposed += n_purges;
     }
-    free(data);
 }
 
 /* Once each member has announced more than the cluster's committed level. */
@@ -127,8 +136,6 @@ static void carry_out_level(struct agent *agent)
 {
     const struct catalog *catalog = engine_catalog(agent->engine);
     uint8_t levels[LIMIT_NODES] = {0};
-    uint8_t *data;
-    size_t n_bytes;
 
     if (!agent->actions.has_hello || catalog == NULL || agent->level_is_under_way ||
         !agent_is_leader(agent)) {
@@ -149,13 +156,7 @@ static void carry_out_level(struct agent *agent)
         return;
     }
     struct change change = {.kind = CHANGE_RAISE_LEVEL, .u.feature_level = level};
-    const struct command command = {
-        .wall_ms = clock_wall_ms(), .actor = "leader", .changes = &change, .n_changes = 1};
-    if (command_encode(&command, &data, &n_bytes, NULL) != 0) {
-        return;
-    }
-    agent->level_is_under_way = agent_store_propose(agent, OWNER_LEVEL, 0, data, n_bytes) == 0;
-    free(data);
+    agent->level_is_under_way = propose(agent, OWNER_LEVEL, &change, 1);
 }
 
 static void set_engine_timer(struct agent *agent, uint64_t wake_ns)
