@@ -45,6 +45,27 @@ int validate_text(const struct object *object, const char *field, const char *te
     return 0;
 }
 
+int object_refuse_yet(const struct object *object, const char *field, const char *word,
+                      const char *instead, struct errmsg *err)
+{
+    return object_refuse(object, err, ERR_UNAVAILABLE_YET,
+                         "%s %s is not available yet: write `%s: %s`", field, word, field, instead);
+}
+
+bool validate_holds_only(const char *text, const char *others, bool any_visible)
+{
+    for (; *text != '\0'; text++) {
+        bool is_plain = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
+                        (*text >= '0' && *text <= '9');
+        bool is_visible = *text > ' ' && *text < 0x7f;
+
+        if (!is_plain && !(any_visible && is_visible) && strchr(others, *text) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
 int validate_range(const struct object *object, const char *field, uint64_t value,
                    const struct range *range, struct errmsg *err)
 {

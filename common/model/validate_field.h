@@ -3,6 +3,7 @@
 #ifndef JURY_MODEL_VALIDATE_FIELD_H
 #define JURY_MODEL_VALIDATE_FIELD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/base/err.h"
@@ -21,6 +22,10 @@ struct object {
 int object_refuse(const struct object *object, struct errmsg *err, int code, const char *format,
                   ...) __attribute__((format(printf, 4, 5)));
 
+/* `FIELD WORD is not available yet: write `FIELD: INSTEAD``. As object_refuse. */
+int object_refuse_yet(const struct object *object, const char *field, const char *word,
+                      const char *instead, struct errmsg *err);
+
 /* An allowed range as a person reads it ("0.1s..300s") and the unit of the number that is compared
  * ("ms", or "" for a plain count). */
 struct range {
@@ -37,8 +42,13 @@ int validate_range(const struct object *object, const char *field, uint64_t valu
                    const struct range *range, struct errmsg *err);
 int validate_choice(const struct object *object, const char *field, const struct name_table *table,
                     unsigned value, struct errmsg *err);
+/* Letters, digits and `others`, or with any_visible every visible character of ASCII. */
+bool validate_holds_only(const char *text, const char *others, bool any_visible);
 /* HOLD_KEEP, off or on. */
 int validate_hold(const struct object *object, unsigned hold, struct errmsg *err);
+/* The group's check, and what the rest of the group makes of it. */
+int validate_check(const struct object *object, const struct server_group *group,
+                   struct errmsg *err);
 int validate_text(const struct object *object, const char *field, const char *text,
                   struct errmsg *err);
 
