@@ -95,49 +95,6 @@ void world_close(struct world *world)
     catalog_state_free(world->state);
 }
 
-/* --- backends --- */
-
-struct world_backend *world_backend(struct world *world, const struct endpoint *at)
-{
-    for (uint32_t i = 0; i < world->n_backends; i++) {
-        if (endpoint_compare(&world->backends[i].at, at) == 0) {
-            return &world->backends[i];
-        }
-    }
-    assert(world->n_backends < WORLD_BACKENDS);
-    struct world_backend *backend = &world->backends[world->n_backends++];
-    *backend = (struct world_backend){.at = *at};
-    for (uint32_t id = 1; id <= WORLD_NODES; id++) {
-        backend->truth[id] = (struct truth){.reason = REASON_OK, .response_ns = WORLD_MS};
-    }
-    return backend;
-}
-
-void world_set_truth(struct world *world, const struct endpoint *at, const struct truth *truth)
-{
-    struct world_backend *backend = world_backend(world, at);
-
-    for (uint32_t id = 1; id <= WORLD_NODES; id++) {
-        backend->truth[id] = *truth;
-    }
-    backend->script[0] = '\0';
-}
-
-static struct truth next_answer(struct world_backend *backend, uint64_t node_id)
-{
-    uint32_t at = backend->script_at[node_id];
-    uint32_t n = (uint32_t)strcspn(backend->script, "*");
-
-    if (backend->script[n] == '*' && at == n) {
-        at = backend->script_at[node_id] = 0;
-    }
-    if (at >= n) {
-        return backend->truth[node_id];
-    }
-    backend->script_at[node_id]++;
-    return backend->script[at] == 'S' ? backend->truth[node_id] : backend->script_failure;
-}
-
 /* --- the store --- */
 
 static void plan_catalog(struct world *world, struct world_node *node, uint64_t delay_ns)
@@ -268,8 +225,8 @@ uint64_t world_time_ns(const struct world *world, const struct world_node *node,
     return at_ns;
 }
 
-static void plan_wake(struct world *world, struct world_node *node, enum happening_kind kind,
-                      uint64_t local_ns, uint64_t *token)
+void world_plan_wake(struct world *world, struct world_node *node, enum happening_kind kind,
+                     uint64_t local_ns, uint64_t *token)
 {
     if (local_ns == TIMER_NEVER) {
         return;
@@ -278,32 +235,6 @@ static void plan_wake(struct world *world, struct world_node *node, enum happeni
         .kind = (uint8_t)kind, .node_id = node->id, .epoch = node->epoch, .token = ++*token};
 
     world_plan(world, world_time_ns(world, node, local_ns), &happening);
-}
-
-static void follow_probes(struct world *world, struct world_node *node)
-{
-    for (uint32_t i = 0; i < node->actions.n_probes; i++) {
-        const struct probe_change *change = &node->actions.probes[i];
-
-        if (change->target == NULL) {
-            probe_schedule_remove(&node->schedule, change->id);
-            continue;
-        }
-        struct probe_target target = {.id = change->id, .source = change->source};
-        catalog_target_definition(change->target, &target.definition);
-        if (probe_schedule_add(&node->schedule, &target, change->is_at_start,
-                               world_local_ns(world, node)) != 0) {
-            abort();
-        }
-    }
-    for (uint32_t i = 0; i < node->actions.n_orders; i++) {
-        probe_schedule_order(&node->schedule, &node->actions.orders[i],
-                             world_local_ns(world, node));
-    }
-    if (node->actions.n_probes > 0 || node->actions.n_orders > 0) {
-        plan_wake(world, node, HAPPENS_PROBE_DUE, probe_schedule_next_ns(&node->schedule),
-                  &node->probe_token);
-    }
 }
 
 void world_step(struct world *world, struct world_node *node, struct engine_event *event)
@@ -325,8 +256,8 @@ void world_step(struct world *world, struct world_node *node, struct engine_even
         world->hooks.after(world->hooks.user, world, node, event);
     }
     world_send_actions(world, node);
-    follow_probes(world, node);
-    plan_wake(world, node, HAPPENS_WAKE, node->actions.wake_ns, &node->wake_token);
+    world_follow_probes(world, node);
+    world_plan_wake(world, node, HAPPENS_WAKE, node->actions.wake_ns, &node->wake_token);
 }
 
 static void give_kept(struct world *world, struct world_node *node, bool with_catalog)
@@ -463,69 +394,6 @@ void world_set_flows(struct world *world, struct world_node *node, uint64_t n_fl
     report_flows(world, node);
 }
 
-/* --- probes --- */
-
-static bool is_timeout(uint8_t reason)
-{
-    return reason == REASON_CONNECT_TIMEOUT || reason == REASON_RECV_RESPONSE_TIMEOUT ||
-           reason == REASON_NO_ECHO_REPLY || reason == REASON_SILENT || reason == REASON_ECHO ||
-           reason == REASON_ICMP_LIMITED;
-}
-
-static void start_probe(struct world *world, struct world_node *node, struct target_id id)
-{
-    const struct catalog_target *target = catalog_target_at(engine_catalog(node->engine), id.slot);
-    uint64_t now_ns = world_local_ns(world, node);
-
-    assert(target != NULL && target->id.birth == id.birth);
-    struct truth answer = next_answer(world_backend(world, &target->to), node->id);
-    uint64_t timeout_ns = target->check->timeout_ms * WORLD_MS;
-    if (!is_timeout(answer.reason) && answer.response_ns >= timeout_ns) {
-        answer.reason = REASON_RECV_RESPONSE_TIMEOUT;
-    }
-    if (is_timeout(answer.reason)) {
-        answer.response_ns = timeout_ns;
-    }
-    struct happening happening = {
-        .kind = HAPPENS_PROBE_END,
-        .node_id = node->id,
-        .epoch = node->epoch,
-        .u.result = {.id = id,
-                     .probe_class = (uint8_t)probe_reason_class(answer.reason),
-                     .reason = answer.reason,
-                     .http_status = answer.http_status,
-                     .start_ns = now_ns,
-                     .end_ns = now_ns + answer.response_ns},
-    };
-    node->n_probes++;
-    world_plan(world, world_time_ns(world, node, happening.u.result.end_ns), &happening);
-    if (world->hooks.probe_started != NULL) {
-        world->hooks.probe_started(world->hooks.user, world, node, id, &answer);
-    }
-}
-
-static void start_probes(struct world *world, struct world_node *node)
-{
-    struct target_id id;
-
-    while (probe_schedule_start(&node->schedule, world_local_ns(world, node), &id)) {
-        start_probe(world, node, id);
-    }
-    plan_wake(world, node, HAPPENS_PROBE_DUE, probe_schedule_next_ns(&node->schedule),
-              &node->probe_token);
-}
-
-static void end_probe(struct world *world, struct world_node *node,
-                      const struct probe_result *result)
-{
-    struct engine_event event = {.kind = ENGINE_PROBE_RESULT, .u.result = result};
-
-    probe_schedule_end(&node->schedule, result->id, result->end_ns);
-    world_step(world, node, &event);
-    plan_wake(world, node, HAPPENS_PROBE_DUE, probe_schedule_next_ns(&node->schedule),
-              &node->probe_token);
-}
-
 /* --- the loop --- */
 
 /* Puts off what a standing node is late for. */
@@ -568,11 +436,11 @@ static void happen(struct world *world, struct happening *happening)
         break;
     case HAPPENS_PROBE_DUE:
         if (happening->token == node->probe_token) {
-            start_probes(world, node);
+            world_start_probes(world, node);
         }
         break;
     case HAPPENS_PROBE_END:
-        end_probe(world, node, &happening->u.result);
+        world_end_probe(world, node, &happening->u.result);
         break;
     case HAPPENS_MESSAGE:
         if (world->n_replays_max > 0) { /* before: what it knows now decides */

@@ -43,6 +43,16 @@ struct happening {
 };
 
 void world_plan(struct world *world, uint64_t at_ns, const struct happening *happening);
+/* Plan a happening of a timer of the node, at a time of its own clock; TIMER_NEVER plans nothing.
+ * What was planned before with this token is no longer due. */
+void world_plan_wake(struct world *world, struct world_node *node, enum happening_kind kind,
+                     uint64_t local_ns, uint64_t *token);
+/* Do with the node's probe schedule what its engine's last step says. */
+void world_follow_probes(struct world *world, struct world_node *node);
+/* Start the probes that are due: each is answered by its backend's truth. */
+void world_start_probes(struct world *world, struct world_node *node);
+void world_end_probe(struct world *world, struct world_node *node,
+                     const struct probe_result *result);
 /* Send what a step's actions say. */
 void world_send_actions(struct world *world, struct world_node *node);
 /* After the first delivery of a message, when there is noise. */
