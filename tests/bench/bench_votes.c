@@ -28,6 +28,7 @@
 
 #define PATIENCE_NS (120 * NS_PER_SECOND)
 #define ROUNDS_MAX 64
+#define SETTLED_VECTORS 2 /* the first may have been on its way when the last opinion changed */
 #define BYTES_BOUND 1.10
 #define CPU_BOUND 1.2 /* of windows of LONG_S or more */
 #define CPU_BOUND_SHORT 1.5
@@ -207,6 +208,37 @@ static void keep_samples(struct vote_sample to[LIMIT_NODES])
     }
 }
 
+/* Whether each node has said all of its opinions in vectors since the last of them changed. While
+ * targets flap there is no last one: since since[] was taken. */
+static bool is_settled(enum vote_weather weather, struct vote_sample since[LIMIT_NODES])
+{
+    bool all = true;
+
+    for (uint32_t i = 0; i < board->size.n_nodes; i++) {
+        const struct vote_sample *sample = &board->seats[i].sample;
+
+        if (weather != WEATHER_FLAP && sample->n_opinion_changes != since[i].n_opinion_changes) {
+            since[i] = *sample;
+        }
+        all = all && sample->n_vectors >= since[i].n_vectors + SETTLED_VECTORS;
+    }
+    return all;
+}
+
+/* The last of a change, after the verdicts have followed: it is no part of what comes after it. */
+static void settle(enum vote_weather weather)
+{
+    struct vote_sample since[LIMIT_NODES];
+    uint64_t end_ns = clock_monotonic_ns() + PATIENCE_NS;
+
+    for (keep_samples(since); !is_settled(weather, since); sample_all()) {
+        if (clock_monotonic_ns() > end_ns) {
+            fail("the opinions did not come to rest");
+        }
+        usleep((useconds_t)(board->size.vote_interval_ms * 1000 / 4)); /* a sample costs CPU */
+    }
+}
+
 static struct cost measure(enum vote_weather weather, uint32_t window_s)
 {
     static const char *const words[WEATHERS] = {"all up", "all down", "half flapping"};
@@ -214,11 +246,10 @@ static struct cost measure(enum vote_weather weather, uint32_t window_s)
 
     keep_samples(before);
     double took_s = (double)set_weather(weather) / NS_PER_SECOND;
-    usleep((useconds_t)(2 * board->size.vote_interval_ms * 1000)); /* the last of it */
-    sample_all();
+    settle(weather);
     struct cost storm = cost_since(before);
     keep_samples(before);
-    sleep(window_s);
+    sleep(window_s); /* waits for nothing: the window is a length of time, its rates are measured */
     sample_all();
     for (uint32_t i = 0; i < board->size.n_nodes; i++) {
         if (board->seats[i].sample.bytes_sent < before[i].bytes_sent) {
