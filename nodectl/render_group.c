@@ -73,7 +73,7 @@ static void put_fields(FILE *out, const struct spec_table *table, const void *ba
             strncat(path, ".", sizeof path - strlen(path) - 1);
             put_fields(out, field->fields, from, path, "");
         } else {
-            fprintf(out, "  %-26s %s%s\n", path, value_format(field, from, text, sizeof text),
+            fprintf(out, "  %-26s %s%s\n", path, value_show(field, from, text, sizeof text),
                     strcmp(path, "hold") == 0 ? hold_remark : "");
         }
     }

@@ -141,7 +141,8 @@ static Jury__V1__VoteDetail *detail_new(const struct view *view, const struct vo
         detail->http_status = vote->http_status;
         detail->response_time = wire_duration_new(view->arena, vote->response_us * NS_PER_US);
         detail->streak = vote->streak;
-        detail->since = wire_duration_new(view->arena, vote->since_ns);
+        detail->since =
+            vote->opinion != OPINION_NONE ? wire_duration_new(view->arena, vote->since_ns) : NULL;
         detail->age = wire_duration_new(view->arena, vote->detail_age_ns);
         detail->probe_age = vote->probe_age_ns != AGE_NEVER
                                 ? wire_duration_new(view->arena, vote->probe_age_ns)

@@ -70,26 +70,6 @@ static void put(struct flat *flat, const char *path, const char *text, enum entr
     flat->n_entries++;
 }
 
-/* Data may have ends of lines; people are shown one line. */
-static void put_data(struct flat *flat, const char *path, const char *text)
-{
-    static const char plain[] = "\r\n\t\\";
-    static const char letters[] = "rnt\\";
-    char shown[2 * VALUE_TEXT_BYTES];
-    size_t n = 0;
-
-    for (; *text != '\0' && n + 2 < sizeof shown; text++) {
-        const char *found = strchr(plain, *text);
-
-        if (found != NULL) {
-            shown[n++] = '\\';
-        }
-        shown[n++] = found != NULL ? letters[found - plain] : *text;
-    }
-    shown[n] = '\0';
-    put(flat, path, shown, ENTRY_PLAIN);
-}
-
 static void flatten(struct flat *flat, const struct spec_table *table, const void *base,
                     const char *prefix);
 
@@ -165,10 +145,8 @@ static void flatten(struct flat *flat, const struct spec_table *table, const voi
             flatten_list(flat, field, base);
         } else if (field->type == SPEC_TYPE_LABELS) {
             flatten_labels(flat, base);
-        } else if (field->type == SPEC_TYPE_DATA) {
-            put_data(flat, path, value_format(field, from, text, sizeof text));
         } else {
-            put(flat, path, value_format(field, from, text, sizeof text),
+            put(flat, path, value_show(field, from, text, sizeof text),
                 (field->flags & SPEC_ZERO_KEEPS) != 0 ? ENTRY_MAY_LACK : ENTRY_PLAIN);
         }
     }

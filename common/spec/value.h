@@ -21,6 +21,9 @@ int value_parse(const struct spec_field *field, const struct doc_node *node, voi
  * as `down: RULE, up: RULE`, for people. Returns text. */
 char *value_format(const struct spec_field *field, const void *from, char *text, size_t text_bytes);
 
+/* As value_format, on one line: "\r", "\n", "\t" and "\\" of data as in a quoted string of YAML. */
+char *value_show(const struct spec_field *field, const void *from, char *text, size_t text_bytes);
+
 /* "1..10", "100ms..5m", "local, any or majority" ... or "" if there is nothing to say. */
 char *value_format_allowed(const struct spec_field *field, char *text, size_t text_bytes);
 

@@ -162,6 +162,30 @@ char *value_format(const struct spec_field *field, const void *from, char *text,
     return text;
 }
 
+char *value_show(const struct spec_field *field, const void *from, char *text, size_t text_bytes)
+{
+    static const char plain[] = "\r\n\t\\";
+    static const char letters[] = "rnt\\";
+    char value[VALUE_TEXT_BYTES];
+    size_t n = 0;
+
+    value_format(field, from, value, sizeof value);
+    if (field->type != SPEC_TYPE_DATA) {
+        snprintf(text, text_bytes, "%s", value);
+        return text;
+    }
+    for (const char *c = value; *c != '\0' && n + 3 < text_bytes; c++) {
+        const char *found = strchr(plain, *c);
+
+        if (found != NULL) {
+            text[n++] = '\\';
+        }
+        text[n++] = found != NULL ? letters[found - plain] : *c;
+    }
+    text[n] = '\0';
+    return text;
+}
+
 char *value_format_allowed(const struct spec_field *field, char *text, size_t text_bytes)
 {
     char low[32];

@@ -18,7 +18,9 @@
 #include "common/spec/emit.h"
 #include "common/spec/example.h"
 #include "common/spec/field.h"
+#include "common/spec/fields.h"
 #include "common/spec/spec.h"
+#include "common/spec/value.h"
 #include "tests/lib/spec_first.h"
 
 static void read_text(struct spec_set *set, const char *text)
@@ -77,6 +79,23 @@ static void data_is_text_or_hex(void **state)
               "    expect: \"hex:61 20 62\"}}\n"));
     expect_same(GROUP("  check: {type: udp, udp: {payload: \"a\\r\\n\"}}\n"),
                 GROUP("  check: {type: udp, udp: {payload: \"hex:61 0d 0a\"}}\n"));
+}
+
+/* Printed as it was, data with ends of lines wrote further fields below its own. */
+static void data_of_a_check_cannot_write_a_line_of_its_own(void **state)
+{
+    (void)state;
+    struct spec_set set = {0};
+    char text[VALUE_TEXT_BYTES];
+
+    read_text(&set,
+              GROUP("  check: {type: tcp, tcp: {send: \"a\\r\\n  rule local\", expect: b}}\n"));
+    const struct spec_table *check = spec_field_find(&spec_group_table, "check")->fields;
+    const struct spec_field *tcp = spec_field_find(check, "tcp");
+    const struct spec_field *send = spec_field_find(tcp->fields, "send");
+    value_show(send, &set.documents[0].u.group->check.tcp.send, text, sizeof text);
+    assert_string_equal(text, "a\\r\\n  rule local");
+    spec_set_close(&set);
 }
 
 /* spec.md 3 by hand: what a document that says nothing gets. */
@@ -557,6 +576,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_guard_is_a_word_or_a_mapping),
         cmocka_unit_test(data_is_text_or_hex),
+        cmocka_unit_test(data_of_a_check_cannot_write_a_line_of_its_own),
         cmocka_unit_test(a_group_gets_the_defaults_of_profile_nlb),
         cmocka_unit_test(http_defaults_follow_the_profile),
         cmocka_unit_test(words_of_yaml_1_1_stay_the_text_that_was_written),
