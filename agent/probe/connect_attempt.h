@@ -1,17 +1,16 @@
 /* One connection of the connect engine, and the engine's bookkeeping of them. Private to
- * connect_engine.c, connect_http.c, connect_line.c and connect_attempt.c. */
+ * the files connect_*.c. */
 #ifndef JURY_PROBE_CONNECT_ATTEMPT_H
 #define JURY_PROBE_CONNECT_ATTEMPT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "agent/core/http_reply.h"
-#include "agent/core/timers.h"
+#include "agent/probe/probe_attempt.h"
 #include "agent/probe/probe_engine.h"
-#include "agent/probe/probe_lateness.h"
-
-#define NO_ATTEMPT UINT32_MAX
+#include "agent/probe/probe_places.h"
 
 enum attempt_step {
     STEP_FREE,
@@ -23,31 +22,23 @@ enum attempt_step {
 };
 
 struct attempt {
-    const struct probe_target *target; /* NULL when lingering: nothing of it is needed any more */
-    uint64_t start_ns;
-    uint64_t deadline_ns;
-    struct probe_mark mark;
+    struct probe_attempt probe; /* target NULL when lingering: nothing of it is needed any more */
     struct http_reply reply;
-    uint32_t slot;       /* of the target */
-    uint32_t generation; /* tells a late event of the descriptor's last user apart */
     uint32_t n_received;
     int fd;
     uint16_t n_sent;
-    bool is_readable;       /* an edge said so and nothing has been read since */
-    uint8_t step;           /* enum attempt_step */
-    uint8_t refused_reason; /* enum probe_reason */
-    uint32_t next;          /* free list, or lingering list (older to younger) */
-    uint32_t previous;      /* lingering list */
+    bool is_readable; /* an edge said so and nothing has been read since */
+    uint8_t step;     /* enum attempt_step */
+    uint32_t younger; /* lingering list; NO_PLACE = none */
+    uint32_t older;   /* likewise */
 };
 
 struct connect_engine {
     struct probe_engine base; /* first */
     const struct probe_lateness *lateness;
     const struct probe_sink *sink; /* inside run */
-    struct attempt *attempts;      /* base.capacity of them */
-    uint32_t *by_slot;             /* target slot -> attempt + 1; 0 = none */
-    struct timers timers;          /* by attempt: deadline, or end of lingering */
-    uint32_t free_head;
+    struct probe_places places;    /* timers: deadline, or end of lingering */
+    struct attempt *attempts;      /* by place */
     uint32_t linger_oldest;
     uint32_t linger_youngest;
 };
@@ -58,8 +49,6 @@ enum ending {
 };
 
 uint32_t attempt_index(const struct connect_engine *engine, const struct attempt *attempt);
-/* Take a free one for a target's slot; there must be one. fd is -1, step is STEP_FREE. */
-struct attempt *attempt_take(struct connect_engine *engine, uint32_t slot);
 /* It is over in every respect: its descriptor is closed and its place is free. */
 void attempt_release(struct connect_engine *engine, struct attempt *attempt, enum ending ending);
 /* What is left of it is its connection, to be closed politely (connect_http.c). */
@@ -74,7 +63,18 @@ void attempt_end(struct connect_engine *engine, struct attempt *attempt, enum pr
  * timeout_reason: what it is as a failure. */
 void attempt_end_too_late(struct connect_engine *engine, struct attempt *attempt,
                           enum probe_reason timeout_reason);
-bool attempt_is_overdue(const struct attempt *attempt);
+
+/* What both parts do with the connection (connect_transfer.c).
+ *
+ * Send what is left of these bytes, of which n_sent are out. True: there is no more to do, which a
+ * connection that is closed already can mean too; the step is STEP_RECEIVING. False: the socket
+ * takes no more for now, or the probe has ended. */
+bool attempt_send(struct connect_engine *engine, struct attempt *attempt, const void *bytes,
+                  size_t n_bytes);
+/* Read at most n_bytes, of which n_received counts. Returns how many; 0: nothing more is there for
+ * now, or the probe has ended. */
+size_t attempt_read(struct connect_engine *engine, struct attempt *attempt, void *bytes,
+                    size_t n_bytes);
 
 /* The http part (connect_http.c): each goes on as far as the socket allows. */
 void attempt_send_request(struct connect_engine *engine, struct attempt *attempt);

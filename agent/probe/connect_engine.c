@@ -4,15 +4,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "agent/probe/connect_attempt.h"
 #include "agent/probe/connect_socket.h"
+#include "agent/probe/probe_events.h"
 #include "common/base/clock.h"
 #include "common/base/limits.h"
-
-#define EVENTS_PER_WAIT 256
 
 static struct connect_engine *of(struct probe_engine *engine)
 {
@@ -27,7 +25,7 @@ static bool has_line(const struct health_check *check)
 
 static void send_part(struct connect_engine *engine, struct attempt *attempt)
 {
-    if (has_line(&attempt->target->definition.check)) {
+    if (has_line(&attempt->probe.target->definition.check)) {
         attempt_send_line(engine, attempt);
     } else {
         attempt_send_request(engine, attempt);
@@ -36,7 +34,7 @@ static void send_part(struct connect_engine *engine, struct attempt *attempt)
 
 static void receive_part(struct connect_engine *engine, struct attempt *attempt)
 {
-    if (has_line(&attempt->target->definition.check)) {
+    if (has_line(&attempt->probe.target->definition.check)) {
         attempt_receive_line(engine, attempt);
     } else {
         attempt_receive(engine, attempt);
@@ -45,9 +43,9 @@ static void receive_part(struct connect_engine *engine, struct attempt *attempt)
 
 static void complete_connect(struct connect_engine *engine, struct attempt *attempt)
 {
-    const struct health_check *check = &attempt->target->definition.check;
+    const struct health_check *check = &attempt->probe.target->definition.check;
 
-    if (attempt_is_overdue(attempt)) {
+    if (probe_attempt_is_overdue(&attempt->probe)) {
         attempt_end_too_late(engine, attempt, REASON_CONNECT_TIMEOUT);
         return;
     }
@@ -64,7 +62,7 @@ static void on_connecting(struct connect_engine *engine, struct attempt *attempt
 {
     enum probe_reason reason = connect_socket_error(attempt->fd);
 
-    const struct health_check *check = &attempt->target->definition.check;
+    const struct health_check *check = &attempt->probe.target->definition.check;
     if (reason == REASON_CONNECT_INTERRUPT && check->type == CHECK_TYPE_TCP && !has_line(check)) {
         reason = REASON_NONE; /* the SYN-ACK came, and this is all that is asked for */
     }
@@ -75,13 +73,15 @@ static void on_connecting(struct connect_engine *engine, struct attempt *attempt
     complete_connect(engine, attempt);
 }
 
-static void on_event(struct connect_engine *engine, const struct epoll_event *event)
+static void on_event(struct probe_engine *base, const struct epoll_event *event)
 {
-    struct attempt *attempt = &engine->attempts[(uint32_t)event->data.u64];
+    struct connect_engine *engine = of(base);
+    uint32_t place = probe_places_of_token(&engine->places, event->data.u64);
 
-    if (attempt->generation != (uint32_t)(event->data.u64 >> 32)) {
+    if (place == NO_PLACE) {
         return;
     }
+    struct attempt *attempt = &engine->attempts[place];
     if ((event->events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
         attempt->is_readable = true;
     }
@@ -110,7 +110,7 @@ static void on_timer(struct connect_engine *engine, struct attempt *attempt)
 {
     switch ((enum attempt_step)attempt->step) {
     case STEP_REFUSED:
-        attempt_end(engine, attempt, (enum probe_reason)attempt->refused_reason);
+        attempt_end(engine, attempt, (enum probe_reason)attempt->probe.refused_reason);
         break;
     case STEP_CONNECTING:
         attempt_end(engine, attempt, REASON_CONNECT_TIMEOUT);
@@ -133,24 +133,13 @@ static void on_timer(struct connect_engine *engine, struct attempt *attempt)
 static void engine_run(struct probe_engine *base, const struct probe_sink *sink)
 {
     struct connect_engine *engine = of(base);
-    struct epoll_event events[EVENTS_PER_WAIT];
-    uint32_t n_rounds = base->capacity / EVENTS_PER_WAIT + 1;
     uint64_t now_ns = clock_monotonic_ns();
-    uint32_t index;
+    uint32_t place;
 
     engine->sink = sink;
-    for (uint32_t round = 0; round < n_rounds; round++) {
-        int n = epoll_wait(base->fd, events, EVENTS_PER_WAIT, 0);
-
-        for (int i = 0; i < n; i++) {
-            on_event(engine, &events[i]);
-        }
-        if (n < EVENTS_PER_WAIT) {
-            break;
-        }
-    }
-    while (timers_pop(&engine->timers, now_ns, &index)) {
-        on_timer(engine, &engine->attempts[index]);
+    probe_events_serve(base, on_event);
+    while (timers_pop(&engine->places.timers, now_ns, &place)) {
+        on_timer(engine, &engine->attempts[place]);
     }
     engine->sink = NULL;
 }
@@ -159,46 +148,40 @@ static uint64_t engine_next_ns(const struct probe_engine *base)
 {
     const struct connect_engine *engine = (const struct connect_engine *)base;
 
-    return timers_next(&engine->timers);
+    return timers_next(&engine->places.timers);
 }
 
 static void engine_abandon(struct probe_engine *base, uint32_t slot)
 {
     struct connect_engine *engine = of(base);
+    uint32_t place = probe_places_of_slot(&engine->places, slot);
 
-    assert(slot < LIMIT_TARGETS);
-    if (engine->by_slot[slot] != 0) {
-        attempt_release(engine, &engine->attempts[engine->by_slot[slot] - 1], END_BY_RST);
+    if (place != NO_PLACE) {
+        attempt_release(engine, &engine->attempts[place], END_BY_RST);
     }
 }
 
 static void engine_submit(struct probe_engine *base, const struct probe_target *target)
 {
     struct connect_engine *engine = of(base);
-    uint32_t slot = target->id.slot;
 
     assert((base->capabilities & probe_capability_of(&target->definition)) != 0);
-    engine_abandon(base, slot); /* at most one that lingers */
-    if (engine->free_head == NO_ATTEMPT) {
-        assert(engine->linger_oldest != NO_ATTEMPT);
+    engine_abandon(base, target->id.slot); /* at most one that lingers */
+    if (!probe_places_have_room(&engine->places)) {
+        assert(engine->linger_oldest != NO_PLACE);
         attempt_release(engine, &engine->attempts[engine->linger_oldest], END_BY_RST);
     }
-    struct attempt *attempt = attempt_take(engine, slot);
-    uint32_t index = attempt_index(engine, attempt);
-    attempt->target = target;
-    attempt->mark = probe_lateness_mark(engine->lateness);
-    attempt->step = STEP_CONNECTING;
-    enum probe_reason reason =
-        connect_socket_open(target, base->fd, (uint64_t)attempt->generation << 32 | index,
-                            &attempt->start_ns, &attempt->fd);
-    attempt->deadline_ns = attempt->start_ns + target->definition.check.timeout_ms * NS_PER_MS;
-    if (reason != REASON_NONE) {
-        attempt->step = STEP_REFUSED;
-        attempt->refused_reason = (uint8_t)reason;
-        timers_set(&engine->timers, index, attempt->start_ns);
-        return;
-    }
-    timers_set(&engine->timers, index, attempt->deadline_ns);
+    uint32_t place = probe_places_take(&engine->places, target->id.slot);
+    struct attempt *attempt = &engine->attempts[place];
+    uint64_t start_ns;
+    enum probe_reason reason = connect_socket_open(
+        target, base->fd, probe_places_token(&engine->places, place), &start_ns, &attempt->fd);
+    attempt->probe = probe_attempt_begin(target, engine->lateness, start_ns);
+    attempt->probe.refused_reason = (uint8_t)reason;
+    attempt->step = reason == REASON_NONE ? STEP_CONNECTING : STEP_REFUSED;
+    http_reply_init(&attempt->reply);
+    timers_set(&engine->places.timers, place,
+               reason == REASON_NONE ? attempt->probe.deadline_ns : start_ns);
 }
 
 static void engine_free(struct probe_engine *base)
@@ -213,9 +196,8 @@ static void engine_free(struct probe_engine *base)
     if (base->fd >= 0) {
         close(base->fd);
     }
-    timers_close(&engine->timers);
+    probe_places_close(&engine->places);
     free(engine->attempts);
-    free(engine->by_slot);
     free(engine);
 }
 
@@ -245,25 +227,20 @@ int connect_engine_new(uint32_t capacity, const struct probe_lateness *lateness,
     };
     int epoll_errnum = errno;
     engine->lateness = lateness;
-    engine->linger_oldest = NO_ATTEMPT;
-    engine->linger_youngest = NO_ATTEMPT;
-    timers_init(&engine->timers);
+    engine->linger_oldest = NO_PLACE;
+    engine->linger_youngest = NO_PLACE;
     engine->attempts = calloc(capacity, sizeof *engine->attempts);
-    engine->by_slot = calloc(LIMIT_TARGETS, sizeof *engine->by_slot);
     if (engine->base.fd < 0) {
         engine_free(&engine->base);
         return errmsg_set(err, err_from_errno(epoll_errnum), "probe engine \"connect\": epoll: %s",
                           strerror(epoll_errnum));
     }
-    if (engine->attempts == NULL || engine->by_slot == NULL ||
-        timers_reserve(&engine->timers, capacity) != 0) {
+    if (engine->attempts == NULL || probe_places_init(&engine->places, capacity) != 0) {
         engine_free(&engine->base);
         return errmsg_set(err, ERR_NOMEM, "probe engine \"connect\": out of memory");
     }
-    engine->free_head = NO_ATTEMPT;
-    for (uint32_t i = capacity; i-- > 0;) {
-        engine->attempts[i] = (struct attempt){.fd = -1, .next = engine->free_head};
-        engine->free_head = i;
+    for (uint32_t i = 0; i < capacity; i++) {
+        engine->attempts[i].fd = -1;
     }
     *ret_engine = &engine->base;
     return 0;

@@ -4,40 +4,33 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <sodium.h>
 
-#include "agent/core/timers.h"
 #include "agent/core/udp_evidence.h"
 #include "agent/core/udp_reply.h"
 #include "agent/probe/echo_socket.h"
+#include "agent/probe/probe_attempt.h"
+#include "agent/probe/probe_buckets.h"
+#include "agent/probe/probe_events.h"
+#include "agent/probe/probe_places.h"
 #include "agent/probe/udp_socket.h"
 #include "common/base/clock.h"
 #include "common/base/limits.h"
 #include "common/base/plant.h"
 
-#define NO_ATTEMPT UINT32_MAX
-#define N_BUCKETS (2 * LIMIT_PROBES_IN_FLIGHT) /* a power of two */
-#define EVENTS_PER_WAIT 256
 #define HEARD_MAX 16          /* things heard of one probe: the first that matters ends it */
 #define ECHO_TOKEN UINT64_MAX /* of the raw sockets; attempts have smaller ones */
 #define ECHOES_PER_RUN 4096
 
 struct udp_attempt {
-    const struct probe_target *target; /* NULL = free */
-    uint64_t start_ns;
-    uint64_t deadline_ns;
-    struct probe_mark mark;
-    struct hash128 token;   /* of its echo request */
-    uint64_t n_dropped;     /* the engine's, when it began */
-    uint32_t generation;    /* tells a late event of the descriptor's last user apart */
-    int fd;                 /* -1 = refused: it is in no bucket */
-    uint8_t refused_reason; /* enum probe_reason: the result that waits for run */
-    bool is_answered;       /* a datagram came */
+    struct probe_attempt probe;
+    struct hash128 token; /* of its echo request */
+    uint64_t n_dropped;   /* the engine's, when it began */
+    int fd;               /* -1 = refused: it is in no bucket */
+    bool is_answered;     /* a datagram came */
     bool is_echoed;
-    uint32_t next; /* in its bucket, or free */
 };
 
 struct udp_engine {
@@ -50,11 +43,9 @@ struct udp_engine {
     uint64_t nonce;
     uint64_t n_dropped; /* echo replies that the kernel had no room for */
     struct udp_evidence evidence;
-    struct udp_attempt *attempts; /* base.capacity of them */
-    uint32_t *by_slot;            /* target slot -> attempt + 1; 0 = none */
-    uint32_t buckets[N_BUCKETS];  /* by address and port -> first attempt; NO_ATTEMPT = none */
-    struct timers timers;         /* by attempt: the deadline */
-    uint32_t free_head;
+    struct probe_places places;   /* timers: the deadline */
+    struct probe_buckets buckets; /* which probes look at the same address and port */
+    struct udp_attempt *attempts; /* by place */
 };
 
 static struct udp_engine *of(struct probe_engine *engine)
@@ -69,104 +60,40 @@ static uint32_t index_of(const struct udp_engine *engine, const struct udp_attem
 
 static const struct udp_check *check_of(const struct udp_attempt *attempt)
 {
-    return &attempt->target->definition.check.udp;
-}
-
-/* --- which probes look at the same address and port --- */
-
-static uint32_t *bucket_of(struct udp_engine *engine, const struct endpoint *to)
-{
-    uint8_t bytes[sizeof to->addr.bytes + 3];
-
-    memcpy(bytes, to->addr.bytes, sizeof to->addr.bytes);
-    bytes[sizeof to->addr.bytes] = to->addr.family;
-    memcpy(bytes + sizeof to->addr.bytes + 1, &to->port, sizeof to->port);
-    return &engine->buckets[hash_64(&engine->key, bytes, sizeof bytes) % N_BUCKETS];
-}
-
-static void enter_bucket(struct udp_engine *engine, struct udp_attempt *attempt)
-{
-    uint32_t *head = bucket_of(engine, &attempt->target->definition.to);
-
-    attempt->next = *head;
-    *head = index_of(engine, attempt);
-}
-
-static void leave_bucket(struct udp_engine *engine, const struct udp_attempt *attempt)
-{
-    uint32_t *link = bucket_of(engine, &attempt->target->definition.to);
-
-    while (*link != index_of(engine, attempt)) {
-        link = &engine->attempts[*link].next;
-    }
-    *link = attempt->next;
+    return &attempt->probe.target->definition.check.udp;
 }
 
 /* --- the life of a probe --- */
 
 static struct udp_attempt *take(struct udp_engine *engine, const struct probe_target *target)
 {
-    uint32_t index = engine->free_head;
-    assert(index != NO_ATTEMPT);
-    struct udp_attempt *attempt = &engine->attempts[index];
-    uint64_t now_ns = clock_monotonic_ns();
+    struct udp_attempt *attempt =
+        &engine->attempts[probe_places_take(&engine->places, target->id.slot)];
 
-    engine->free_head = attempt->next;
-    engine->by_slot[target->id.slot] = index + 1;
     *attempt = (struct udp_attempt){
-        .target = target,
-        .start_ns = now_ns,
-        .deadline_ns = now_ns + target->definition.check.timeout_ms * NS_PER_MS,
-        .mark = probe_lateness_mark(engine->lateness),
+        .probe = probe_attempt_begin(target, engine->lateness, clock_monotonic_ns()),
         .n_dropped = engine->n_dropped,
-        .generation = attempt->generation,
         .fd = -1,
-        .next = NO_ATTEMPT,
     };
     return attempt;
 }
 
 static void release(struct udp_engine *engine, struct udp_attempt *attempt)
 {
-    uint32_t index = index_of(engine, attempt);
+    uint32_t place = index_of(engine, attempt);
 
-    assert(attempt->target != NULL);
+    assert(attempt->probe.target != NULL);
     if (attempt->fd >= 0) {
-        leave_bucket(engine, attempt);
+        probe_buckets_leave(&engine->buckets, &attempt->probe.target->definition.to, 0, place);
         close(attempt->fd);
     }
-    timers_clear(&engine->timers, index);
-    engine->by_slot[attempt->target->id.slot] = 0;
-    *attempt = (struct udp_attempt){
-        .fd = -1, .generation = attempt->generation + 1, .next = engine->free_head};
-    engine->free_head = index;
+    *attempt = (struct udp_attempt){.fd = -1};
+    probe_places_release(&engine->places, place);
 }
 
-/* How a probe came to its end. */
-struct ending {
-    enum probe_reason reason;
-    bool is_answered; /* the reason is a timeout, but the answer is there now */
-    bool is_refused;  /* the target itself said so, to this very probe */
-};
-
-static void end(struct udp_engine *engine, struct udp_attempt *attempt, struct ending ending)
+static void end(struct udp_engine *engine, struct udp_attempt *attempt, struct probe_ending ending)
 {
-    struct probe_life life = {
-        .start_ns = attempt->start_ns,
-        .deadline_ns = attempt->deadline_ns,
-        .end_ns = clock_monotonic_ns(),
-        .mark = attempt->mark,
-        .is_answered = ending.is_answered,
-    };
-    enum probe_reason reason = probe_lateness_judge(engine->lateness, &life, ending.reason);
-    struct probe_result result = {
-        .id = attempt->target->id,
-        .probe_class = (uint8_t)probe_reason_class(reason),
-        .reason = (uint8_t)reason,
-        .is_refused = ending.is_refused && reason == REASON_PORT_UNREACHABLE,
-        .start_ns = life.start_ns,
-        .end_ns = life.end_ns,
-    };
+    struct probe_result result = probe_attempt_result(&attempt->probe, engine->lateness, ending);
 
     engine->sink->result(engine->sink->user, &result);
     release(engine, attempt);
@@ -179,29 +106,30 @@ static enum probe_reason send_echo(struct udp_engine *engine, struct udp_attempt
     attempt->token = hash_128(&engine->key, seed, sizeof seed);
     const struct icmp_echo echo = {
         .id = engine->echo.id, .index = index_of(engine, attempt), .token = attempt->token};
-    return echo_socket_send(&engine->echo, attempt->target, &echo);
+    return echo_socket_send(&engine->echo, attempt->probe.target, &echo);
 }
 
 static enum probe_reason begin(struct udp_engine *engine, struct udp_attempt *attempt)
 {
-    uint64_t token = (uint64_t)attempt->generation << 32 | index_of(engine, attempt);
-    enum probe_reason reason =
-        udp_socket_open(attempt->target, engine->base.fd, token, &attempt->fd);
+    const struct probe_target *target = attempt->probe.target;
+    uint32_t place = index_of(engine, attempt);
+    enum probe_reason reason = udp_socket_open(
+        target, engine->base.fd, probe_places_token(&engine->places, place), &attempt->fd);
 
     if (reason != REASON_NONE) {
         return reason;
     }
-    enter_bucket(engine, attempt);
+    probe_buckets_enter(&engine->buckets, &target->definition.to, 0, place);
     return check_of(attempt)->method == UDP_PORT_ECHO ? send_echo(engine, attempt) : REASON_NONE;
 }
 
 static void engine_abandon(struct probe_engine *base, uint32_t slot)
 {
     struct udp_engine *engine = of(base);
+    uint32_t place = probe_places_of_slot(&engine->places, slot);
 
-    assert(slot < LIMIT_TARGETS);
-    if (engine->by_slot[slot] != 0) {
-        release(engine, &engine->attempts[engine->by_slot[slot] - 1]);
+    if (place != NO_PLACE) {
+        release(engine, &engine->attempts[place]);
     }
 }
 
@@ -210,36 +138,31 @@ static void engine_submit(struct probe_engine *base, const struct probe_target *
     struct udp_engine *engine = of(base);
 
     assert((base->capabilities & probe_capability_of(&target->definition)) != 0);
-    assert(engine->by_slot[target->id.slot] == 0);
     struct udp_attempt *attempt = take(engine, target);
     enum probe_reason reason = begin(engine, attempt);
-    attempt->refused_reason = (uint8_t)reason;
-    timers_set(&engine->timers, index_of(engine, attempt),
-               reason != REASON_NONE ? attempt->start_ns : attempt->deadline_ns);
+    attempt->probe.refused_reason = (uint8_t)reason;
+    timers_set(&engine->places.timers, index_of(engine, attempt),
+               reason != REASON_NONE ? attempt->probe.start_ns : attempt->probe.deadline_ns);
 }
 
 /* --- what was heard --- */
-
-static bool is_overdue(const struct udp_attempt *attempt)
-{
-    return clock_monotonic_ns() >= attempt->deadline_ns;
-}
 
 /* One of them was told: all that look at the same address and port fail by it. One that has had its
  * datagram waits for nothing of the kind (S98). */
 static void take_refusal(struct udp_engine *engine, struct udp_attempt *told)
 {
-    const struct endpoint at = told->target->definition.to;
-    uint32_t index = *bucket_of(engine, &at);
+    const struct endpoint at = told->probe.target->definition.to;
+    uint32_t place = probe_buckets_first(&engine->buckets, &at, 0);
 
     udp_evidence_refused(&engine->evidence, &at, clock_monotonic_ns());
-    while (index != NO_ATTEMPT) {
-        struct udp_attempt *attempt = &engine->attempts[index];
+    while (place != NO_PLACE) {
+        struct udp_attempt *attempt = &engine->attempts[place];
 
-        index = attempt->next;
-        if (endpoint_compare(&attempt->target->definition.to, &at) != 0 ||
-            (attempt != told && (attempt->is_answered || attempt->refused_reason != REASON_NONE ||
-                                 plant_is("udp-own-evidence")))) {
+        place = probe_buckets_next(&engine->buckets, place);
+        if (endpoint_compare(&attempt->probe.target->definition.to, &at) != 0 ||
+            (attempt != told &&
+             (attempt->is_answered || attempt->probe.refused_reason != REASON_NONE ||
+              plant_is("udp-own-evidence")))) {
             continue;
         }
         if (attempt != told) {
@@ -247,7 +170,8 @@ static void take_refusal(struct udp_engine *engine, struct udp_attempt *told)
             udp_evidence_presumed(&engine->evidence, &at, clock_monotonic_ns());
         }
         end(engine, attempt,
-            (struct ending){.reason = REASON_PORT_UNREACHABLE, .is_refused = attempt == told});
+            (struct probe_ending){.reason = REASON_PORT_UNREACHABLE,
+                                  .is_refused = attempt == told});
     }
 }
 
@@ -255,9 +179,9 @@ static void take_datagram(struct udp_engine *engine, struct udp_attempt *attempt
                           const uint8_t bytes[], size_t n_bytes)
 {
     const struct udp_check *check = check_of(attempt);
-    struct ending ending = {.reason = REASON_OK};
+    struct probe_ending ending = {.reason = REASON_OK};
 
-    udp_evidence_answered(&engine->evidence, &attempt->target->definition.to);
+    udp_evidence_answered(&engine->evidence, &attempt->probe.target->definition.to);
     attempt->is_answered = true;
     if (check->method == UDP_PORT_ECHO && !attempt->is_echoed) {
         return;
@@ -265,8 +189,8 @@ static void take_datagram(struct udp_engine *engine, struct udp_attempt *attempt
     if (check->method == UDP_EXCHANGE && !udp_reply_matches(check, bytes, n_bytes)) {
         ending.reason = REASON_RESPONSE_MISMATCH;
     }
-    if (check->method == UDP_EXCHANGE && is_overdue(attempt)) {
-        ending = (struct ending){.reason = REASON_RECV_RESPONSE_TIMEOUT, .is_answered = true};
+    if (check->method == UDP_EXCHANGE && probe_attempt_is_overdue(&attempt->probe)) {
+        ending = (struct probe_ending){.reason = REASON_RECV_RESPONSE_TIMEOUT, .is_answered = true};
     }
     end(engine, attempt, ending);
 }
@@ -282,7 +206,7 @@ static bool take_one(struct udp_engine *engine, struct udp_attempt *attempt, enu
         take_refusal(engine, attempt);
         return true;
     case UDP_HEARD_UNREACHABLE:
-        end(engine, attempt, (struct ending){.reason = REASON_CONNECT_FAILED});
+        end(engine, attempt, (struct probe_ending){.reason = REASON_CONNECT_FAILED});
         return true;
     case UDP_HEARD_OTHER:
         probe_counters_add(engine->counters, PROBE_N_ICMP_IGNORED, 1);
@@ -297,10 +221,10 @@ static bool take_one(struct udp_engine *engine, struct udp_attempt *attempt, enu
 /* Returns whether the probe has ended. */
 static bool serve(struct udp_engine *engine, struct udp_attempt *attempt)
 {
-    const struct addr *backend = &attempt->target->definition.to.addr;
+    const struct addr *backend = &attempt->probe.target->definition.to.addr;
     uint8_t bytes[LIMIT_UDP_PAYLOAD_BYTES];
     size_t n_bytes = 0;
-    uint32_t generation = attempt->generation;
+    uint64_t token = probe_places_token(&engine->places, index_of(engine, attempt));
 
     for (unsigned n = 0; n < HEARD_MAX; n++) {
         enum udp_heard heard = udp_socket_hear(attempt->fd, backend, bytes, sizeof bytes, &n_bytes);
@@ -311,7 +235,8 @@ static bool serve(struct udp_engine *engine, struct udp_attempt *attempt)
         if (heard == UDP_HEARD_DATAGRAM) {
             take_datagram(engine, attempt, bytes, n_bytes);
         }
-        if (take_one(engine, attempt, heard) || attempt->generation != generation) {
+        if (take_one(engine, attempt, heard) ||
+            probe_places_of_token(&engine->places, token) == NO_PLACE) {
             return true;
         }
     }
@@ -325,20 +250,21 @@ static void take_echo(struct udp_engine *engine, const struct icmp_echo *echo,
     struct udp_attempt *attempt =
         echo->index < engine->base.capacity ? &engine->attempts[echo->index] : NULL;
 
-    if (attempt == NULL || attempt->target == NULL || attempt->fd < 0 ||
+    if (attempt == NULL || attempt->probe.target == NULL || attempt->fd < 0 ||
         check_of(attempt)->method != UDP_PORT_ECHO ||
         memcmp(&attempt->token, &echo->token, sizeof echo->token) != 0 ||
-        addr_compare(&attempt->target->definition.to.addr, from) != 0) {
+        addr_compare(&attempt->probe.target->definition.to.addr, from) != 0) {
         probe_counters_add(engine->counters, PROBE_N_ICMP_IGNORED, 1);
         return;
     }
-    if (is_overdue(attempt)) {
-        end(engine, attempt, (struct ending){.reason = REASON_NO_ECHO_REPLY, .is_answered = true});
+    if (probe_attempt_is_overdue(&attempt->probe)) {
+        end(engine, attempt,
+            (struct probe_ending){.reason = REASON_NO_ECHO_REPLY, .is_answered = true});
         return;
     }
     attempt->is_echoed = true;
     if (attempt->is_answered) {
-        end(engine, attempt, (struct ending){.reason = REASON_OK});
+        end(engine, attempt, (struct probe_ending){.reason = REASON_OK});
     }
 }
 
@@ -358,9 +284,9 @@ static void take_echoes(struct udp_engine *engine)
 static enum probe_reason judge_silence(struct udp_engine *engine, const struct udp_attempt *attempt,
                                        enum probe_reason if_silent)
 {
-    const struct target_definition *definition = &attempt->target->definition;
+    const struct target_definition *definition = &attempt->probe.target->definition;
     enum udp_silence silence =
-        udp_evidence_judge(&engine->evidence, &definition->to, attempt->start_ns,
+        udp_evidence_judge(&engine->evidence, &definition->to, attempt->probe.start_ns,
                            definition->check.interval_ms * NS_PER_MS);
 
     switch (silence) {
@@ -398,7 +324,7 @@ static enum probe_reason judge_timeout(struct udp_engine *engine, const struct u
 
 static void on_timer(struct udp_engine *engine, struct udp_attempt *attempt)
 {
-    enum probe_reason reason = (enum probe_reason)attempt->refused_reason;
+    enum probe_reason reason = (enum probe_reason)attempt->probe.refused_reason;
 
     if (reason == REASON_NONE) {
         /* What is there is never taken for silence, also when more came than one event reads. */
@@ -407,18 +333,20 @@ static void on_timer(struct udp_engine *engine, struct udp_attempt *attempt)
         }
         reason = judge_timeout(engine, attempt);
     }
-    end(engine, attempt, (struct ending){.reason = reason});
+    end(engine, attempt, (struct probe_ending){.reason = reason});
 }
 
-static void on_event(struct udp_engine *engine, uint64_t token)
+static void on_event(struct probe_engine *base, const struct epoll_event *event)
 {
-    if (token == ECHO_TOKEN) {
+    struct udp_engine *engine = of(base);
+
+    if (event->data.u64 == ECHO_TOKEN) {
         return; /* read in each run */
     }
-    struct udp_attempt *attempt = &engine->attempts[(uint32_t)token];
+    uint32_t place = probe_places_of_token(&engine->places, event->data.u64);
+    struct udp_attempt *attempt = place == NO_PLACE ? NULL : &engine->attempts[place];
 
-    if (attempt->target != NULL && attempt->fd >= 0 && attempt->refused_reason == REASON_NONE &&
-        attempt->generation == token >> 32) {
+    if (attempt != NULL && attempt->fd >= 0 && attempt->probe.refused_reason == REASON_NONE) {
         serve(engine, attempt);
     }
 }
@@ -426,28 +354,17 @@ static void on_event(struct udp_engine *engine, uint64_t token)
 static void engine_run(struct probe_engine *base, const struct probe_sink *sink)
 {
     struct udp_engine *engine = of(base);
-    struct epoll_event events[EVENTS_PER_WAIT];
-    uint32_t n_rounds = base->capacity / EVENTS_PER_WAIT + 1;
     uint64_t now_ns = clock_monotonic_ns();
-    uint32_t index;
+    uint32_t place;
 
     engine->sink = sink;
-    for (uint32_t round = 0; round < n_rounds; round++) {
-        int n = epoll_wait(base->fd, events, EVENTS_PER_WAIT, 0);
-
-        for (int i = 0; i < n; i++) {
-            on_event(engine, events[i].data.u64);
-        }
-        if (n < EVENTS_PER_WAIT) {
-            break;
-        }
-    }
+    probe_events_serve(base, on_event);
     take_echoes(engine);
-    if (timers_next(&engine->timers) <= now_ns) {
+    if (timers_next(&engine->places.timers) <= now_ns) {
         engine->n_dropped = echo_socket_dropped(&engine->echo);
     }
-    while (timers_pop(&engine->timers, now_ns, &index)) {
-        on_timer(engine, &engine->attempts[index]);
+    while (timers_pop(&engine->places.timers, now_ns, &place)) {
+        on_timer(engine, &engine->attempts[place]);
     }
     engine->sink = NULL;
 }
@@ -456,7 +373,7 @@ static uint64_t engine_next_ns(const struct probe_engine *base)
 {
     const struct udp_engine *engine = (const struct udp_engine *)base;
 
-    return timers_next(&engine->timers);
+    return timers_next(&engine->places.timers);
 }
 
 /* --- making and ending --- */
@@ -474,9 +391,9 @@ static void engine_free(struct probe_engine *base)
     if (base->fd >= 0) {
         close(base->fd);
     }
-    timers_close(&engine->timers);
+    probe_buckets_close(&engine->buckets);
+    probe_places_close(&engine->places);
     free(engine->attempts);
-    free(engine->by_slot);
     sodium_memzero(&engine->key, sizeof engine->key);
     free(engine);
 }
@@ -491,19 +408,12 @@ static const struct probe_engine_ops ops = {
 
 static int reserve(struct udp_engine *engine, uint32_t capacity, struct errmsg *err)
 {
-    timers_init(&engine->timers);
     engine->attempts = calloc(capacity, sizeof *engine->attempts);
-    engine->by_slot = calloc(LIMIT_TARGETS, sizeof *engine->by_slot);
-    engine->free_head = NO_ATTEMPT;
-    for (uint32_t i = capacity; engine->attempts != NULL && i-- > 0;) {
-        engine->attempts[i] = (struct udp_attempt){.fd = -1, .next = engine->free_head};
-        engine->free_head = i;
+    for (uint32_t i = 0; engine->attempts != NULL && i < capacity; i++) {
+        engine->attempts[i].fd = -1;
     }
-    for (uint32_t i = 0; i < N_BUCKETS; i++) {
-        engine->buckets[i] = NO_ATTEMPT;
-    }
-    if (engine->attempts == NULL || engine->by_slot == NULL ||
-        timers_reserve(&engine->timers, capacity) != 0) {
+    if (engine->attempts == NULL || probe_places_init(&engine->places, capacity) != 0 ||
+        probe_buckets_init(&engine->buckets, capacity, &engine->key) != 0) {
         return errmsg_set(err, ERR_NOMEM, "probe engine \"udp\": out of memory");
     }
     return 0;

@@ -1,0 +1,54 @@
+/* What the http part and the line part of the connect engine have in common: bytes out until the
+ * socket is full, bytes in until nothing is there, and what a broken connection comes to. */
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "agent/probe/connect_attempt.h"
+#include "agent/probe/probe_errno.h"
+
+bool attempt_send(struct connect_engine *engine, struct attempt *attempt, const void *bytes,
+                  size_t n_bytes)
+{
+    const uint8_t *all = bytes;
+
+    while (attempt->n_sent < n_bytes) {
+        ssize_t n = send(attempt->fd, all + attempt->n_sent, n_bytes - attempt->n_sent,
+                         MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n >= 0) {
+            attempt->n_sent = (uint16_t)(attempt->n_sent + n);
+        } else if (errno == EAGAIN) {
+            return false;
+        } else if (errno == EPIPE || errno == ECONNRESET) {
+            attempt->is_readable = true; /* closed already, but its answer may have come before */
+            break;
+        } else if (errno != EINTR) {
+            attempt_end(engine, attempt, probe_reason_of_errno(PROBE_CALL_TRANSFER, errno));
+            return false;
+        }
+    }
+    attempt->step = STEP_RECEIVING;
+    return true;
+}
+
+size_t attempt_read(struct connect_engine *engine, struct attempt *attempt, void *bytes,
+                    size_t n_bytes)
+{
+    ssize_t n;
+
+    do {
+        n = recv(attempt->fd, bytes, n_bytes, MSG_DONTWAIT);
+    } while (n < 0 && errno == EINTR);
+    if (n > 0) {
+        attempt->n_received += (uint32_t)n;
+        return (size_t)n;
+    }
+    if (n < 0 && errno == EAGAIN) {
+        attempt->is_readable = false;
+    } else {
+        attempt_end(engine, attempt,
+                    n == 0 ? REASON_CONNECT_INTERRUPT
+                           : probe_reason_of_errno(PROBE_CALL_TRANSFER, errno));
+    }
+    return 0;
+}
