@@ -10,11 +10,10 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from netns import FAR_4, FAR_6, NEAR_4, NEAR_6, Cable
-from prober import LIB, Lines, Prober, Server, arguments, check, finish, run
+from netns import FAR_4, Cable
+from prober import Prober, Server, arguments, check, finish, run
+from wire import FAMILIES, SECOND_SOURCE, capture_at, place, seen_of
 
-SECOND_SOURCE = "10.231.1.101"
-FAMILIES = (("IPv4", FAR_4, NEAR_4), ("IPv6", FAR_6, NEAR_6))
 MSS = {"IPv4": "020405b4", "IPv6": "020405a0"}  # 1460, 1440
 N = 2  # conclusive results of each target
 T = 400
@@ -99,17 +98,15 @@ def check_repeats(what, found, stated):
 
 def set_row(prober, slot, row, address):
     port, _, timeout, on_timeout, _, _ = row
-    host = f"[{address}]" if ":" in address else address
     prober.set(slot, type="tcp", handshake="half-open", onTimeout=on_timeout, T=timeout, I=200,
-               to=f"{host}:{port}")
+               to=place(address, port))
 
 
 def answers(cable, folder):
     forged = [f"{port}={story}" for port, story, *_ in ROWS if story != "closed"]
     ports = ", ".join(text.split("=")[0] for text in forged)
     cable.filter(cable.far, "tcp dport { %s } drop" % ports)
-    capture = Lines([sys.executable, os.path.join(LIB, "tcp_forger.py"), "far0", *forged], cable.far)
-    capture.wait(lambda lines: lines, "the capture")
+    capture = capture_at(cable, "tcp_forger.py", *forged)
     prober = Prober(folder, netns=cable.near)
     for n, (_, far, _) in enumerate(FAMILIES):
         for at, row in enumerate(ROWS):
@@ -119,7 +116,7 @@ def answers(cable, folder):
         for at, (port, story, timeout, on_timeout, expected, packets) in enumerate(ROWS):
             what = f"{family} {story}, T {timeout} ms, on timeout {on_timeout}"
             results = prober.wait_results(100 * n + at, N)
-            seen = {f"{line['class']} {line['reason']}" for line in results}
+            seen = seen_of(results)
             check(seen == {expected}, f"{what}: {seen}, expected {expected}")
             # The last segments of a probe may come after its result.
             capture.wait(lambda lines, port=port, near=near, packets=packets: sum(
@@ -159,8 +156,7 @@ def open_port(cable, folder):
     n = 20
     for family, far, near in FAMILIES + (("IPv4 second source", FAR_4, SECOND_SOURCE),):
         server = Server("silent", netns=cable.far, address=far)
-        capture = Lines([sys.executable, os.path.join(LIB, "tcp_forger.py"), "far0"], cable.far)
-        capture.wait(lambda lines: lines, "the capture")
+        capture = capture_at(cable, "tcp_forger.py")
         prober = Prober(folder, netns=cable.near)
         prober.set(0, type="tcp", handshake="half-open", onTimeout="rst", T=5000, I=100,
                    to=server.to("silent"), **({"source": near} if near == SECOND_SOURCE else {}))
@@ -189,7 +185,7 @@ def network(cable, folder):
              "icmpx type no-route": 7103, "icmpx type port-unreachable": 7104, "tcp reset": 7105}
     cable.filter(cable.far, "\n  ".join(f"meta l4proto tcp th dport {port} reject with {how}"
                                         for how, port in ports.items()))
-    rows = [(f"{far}:{port}" if far == FAR_4 else f"[{far}]:{port}", "fail CONNECT_FAILED", how)
+    rows = [(place(far, port), "fail CONNECT_FAILED", how)
             for how, port in ports.items() for _, far, _ in FAMILIES]
     cable.in_near("ip route add unreachable 10.231.9.9")
     cable.in_near("ip route add unreachable fd23:9::9")
@@ -209,7 +205,7 @@ def network(cable, folder):
     prober.publish()
     for slot, (to, expected, what) in enumerate(rows):
         results = prober.wait_results(slot, N)
-        seen = {f"{line['class']} {line['reason']}" for line in results}
+        seen = seen_of(results)
         check(seen == {expected} and max(line["end"] - line["start"] for line in results) < 20,
               f"{what}, {to}: {seen}")
     seen = {line["reason"] for line in prober.wait_results(99, N)}
@@ -221,8 +217,7 @@ def network(cable, folder):
 def without_rights(cable, folder):
     """Never replaced by another kind: nothing is on the wire."""
     server = Server("ok", netns=cable.far, address=FAR_4)
-    capture = Lines([sys.executable, os.path.join(LIB, "tcp_forger.py"), "far0"], cable.far)
-    capture.wait(lambda lines: lines, "the capture")
+    capture = capture_at(cable, "tcp_forger.py")
     prober = Prober(folder, netns=cable.near,
                     prefix=("setpriv", "--bounding-set=-net_raw", "--inh-caps=-net_raw"))
     prober.set(0, type="tcp", handshake="half-open", T=T, I=100, to=server.to("ok"))
@@ -236,8 +231,7 @@ def without_rights(cable, folder):
     prober.stop()
     server.stop()
     capture.stop()
-    check({(line["class"], line["reason"]) for line in results} ==
-          {("inconclusive", "LOCAL_NO_PERMISSION")} and n_packets == 0,
+    check(seen_of(results) == {"inconclusive LOCAL_NO_PERMISSION"} and n_packets == 0,
           f"without CAP_NET_RAW: inconclusive, {n_packets} packets")
     check({line["class"] for line in full} == {"pass"}, "and full probes go on")
     check(counts["probes_by_packet"] == 0, "no probe by the engine packet")

@@ -9,11 +9,10 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from netns import FAR_4, FAR_6, NEAR_4, NEAR_6, Cable
-from prober import LIB, Lines, Prober, arguments, check, finish, run
+from netns import FAR_4, Cable
+from prober import Prober, arguments, check, finish, run
+from wire import FAMILIES, SECOND_SOURCE, capture_at, place, seen_of
 
-SECOND_SOURCE = "10.231.1.101"
-FAMILIES = (("IPv4", FAR_4, NEAR_4), ("IPv6", FAR_6, NEAR_6))
 N = 2  # conclusive results of each target
 T = 400
 PING = b"ping".hex()
@@ -52,20 +51,6 @@ ROWS = (
 )
 
 
-def place(address, port):
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-
-
-def capture_at(cable, *stories):
-    capture = Lines([sys.executable, os.path.join(LIB, "udp_forger.py"), "far0", *stories], cable.far)
-    capture.wait(lambda lines: lines, "the capture")
-    return capture
-
-
-def seen_of(results):
-    return {f"{line['class']} {line['reason']}" for line in results}
-
-
 def check_times(what, results, how):
     """A stated time, or ten times "at once" (100 ms, case A16)."""
     took = [line["end"] - line["start"] for line in results]
@@ -94,7 +79,7 @@ def check_echoes(what, capture, near, far, n_results):
 def answers(cable, folder):
     ports = ", ".join(str(port) for port, *_ in ROWS)
     cable.filter(cable.far, "udp dport { %s } drop" % ports)
-    capture = capture_at(cable, *[f"{port}={story}" for port, story, *_ in ROWS])
+    capture = capture_at(cable, "udp_forger.py", *[f"{port}={story}" for port, story, *_ in ROWS])
     prober = Prober(folder, netns=cable.near)
     for n, (_, far, _) in enumerate(FAMILIES):
         for at, (port, _, fields, _, _) in enumerate(ROWS):
@@ -128,7 +113,7 @@ def silent_ports(cable, folder):
     """Silence passes after T (S48), with an echo too (S98), where no refusal comes from the host."""
     for family, far, near in FAMILIES + (("IPv4 second source", FAR_4, SECOND_SOURCE),):
         cable.filter(cable.far, "udp dport 7201 drop")
-        capture = capture_at(cable)
+        capture = capture_at(cable, "udp_forger.py")
         prober = Prober(folder, netns=cable.near)
         source = {"source": near} if near == SECOND_SOURCE else {}
         for slot, fields in enumerate((PORT, ECHO)):
@@ -237,7 +222,7 @@ def limited_silence(cable, folder):
 def without_rights(cable, folder):
     """Never replaced by another kind; what needs no rights goes on."""
     cable.filter(cable.far, "udp dport 7601 drop")
-    capture = capture_at(cable)
+    capture = capture_at(cable, "udp_forger.py")
     prober = Prober(folder, netns=cable.near,
                     prefix=("setpriv", "--bounding-set=-net_raw", "--inh-caps=-net_raw"))
     prober.set(0, type="udp", T=T, I=100, to=place(FAR_4, 7601), **ECHO)
