@@ -143,7 +143,7 @@ static uint8_t own_distance(const struct backend_view *view, const struct tally 
     uint8_t threshold = fails ? view->unhealthy_threshold : view->healthy_threshold;
     uint32_t streak = fails ? view->fail_streak : view->pass_streak;
 
-    if (tally->own_opinion == (fails ? OPINION_FAIL : OPINION_PASS)) {
+    if (tally_own_rests(tally) || tally->own_opinion == (fails ? OPINION_FAIL : OPINION_PASS)) {
         return 0;
     }
     return (uint8_t)(streak < threshold ? threshold - streak : 1);

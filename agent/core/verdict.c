@@ -226,12 +226,17 @@ static struct tally imagine(const struct tally *tally, enum health_state to, uin
     return then;
 }
 
+bool tally_own_rests(const struct tally *tally)
+{
+    return tally->electors != 0 && (tally->electors & tally->own_bit) == 0;
+}
+
 /* The own vote can be among those that move: it counts against `to`, or not at all. */
 static bool own_can_move(const struct tally *tally, enum health_state to, uint8_t n_turned,
                          uint8_t n_new)
 {
     if (tally->own == OPINION_NONE) {
-        return n_new >= 1;
+        return n_new >= 1 && !tally_own_rests(tally);
     }
     return tally->own == (to == HEALTH_UNHEALTHY ? OPINION_PASS : OPINION_FAIL) && n_turned >= 1;
 }

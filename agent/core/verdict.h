@@ -50,6 +50,9 @@ struct tally {
 uint8_t tally_counted(const struct tally *tally); /* c */
 uint8_t tally_quorum(const struct tally *tally);  /* q = n/2 rounded down, plus 1 */
 
+/* This node leaves the target to others (share.h): no vote of its own is awaited. */
+bool tally_own_rests(const struct tally *tally);
+
 struct verdict_question {
     const struct verdict_rule *rule;
     const struct tally *tally;

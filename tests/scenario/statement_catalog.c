@@ -162,6 +162,10 @@ static void set_field(struct scenario *scenario, struct server_group *spec, cons
         spec->check.healthy_threshold = (uint8_t)script_number(scenario, value, 10);
     } else if (strcmp(key, "unhealthy") == 0) {
         spec->check.unhealthy_threshold = (uint8_t)script_number(scenario, value, 10);
+    } else if (strcmp(key, "probers") == 0) {
+        spec->check.probers = (uint8_t)script_number(scenario, value, LIMIT_NODES);
+    } else if (strcmp(key, "recheck") == 0) {
+        spec->check.recheck = strcmp(value, "on") == 0;
     } else if (strcmp(key, "all-bad") == 0) {
         spec->all_bad = (uint8_t)names_value(&names_all_bad, value);
     } else if (strcmp(key, "fail-open-threshold") == 0) {
