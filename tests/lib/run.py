@@ -215,8 +215,8 @@ CAMPAIGNS = {
     "stability": ("{count} s without leader, quorum, peers, store and agents under traffic", "dev",
                   "/usr/bin/python3 tests/integration/static_stability.py --bin build/dev/bin "
                   "--seconds {count}", 300),
-    "sim": ("votes and verdicts on a seeded network", "dev",
-            f"build/dev/bin/sim --first {{seed}} --seeds {{count}} --jobs {JOBS}", 200000),
+    "sim": ("votes and verdicts on a seeded network", "bench",
+            f"build/bench/bin/sim --first {{seed}} --seeds {{count}} --jobs {JOBS}", 200000),
     "plants": ("planted faults that the simulation must see; writes tests/plants.md", "plant",
                "tests/sim/plants.py --sim build/plant/bin/sim --seeds {count} "
                "--table tests/plants.md", 500),

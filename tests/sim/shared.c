@@ -131,7 +131,7 @@ static void relieve(struct checker *checker, struct sharing *sharing, const stru
                     uint64_t now_ns)
 {
     bool is_complete = true;
-    unsigned n_standing = 0;
+    unsigned n_standing = 0, n_chosen = n_set(sharing->chosen);
 
     for (uint32_t id = 1; id <= WORLD_NODES; id++) {
         bool has_voted = all->votes[id] == 'f' || all->votes[id] == 'p';
@@ -141,7 +141,7 @@ static void relieve(struct checker *checker, struct sharing *sharing, const stru
         n_standing += sharing->standing[id];
     }
     for (uint32_t id = 1; id <= WORLD_NODES; id++) {
-        sharing->standing[id] |= n_standing < n_set(sharing->chosen) && sharing->chosen[id];
+        sharing->standing[id] |= n_standing < n_chosen && sharing->chosen[id];
         is_complete &= sharing->standing[id] || !sharing->chosen[id];
     }
     checker->sometimes->shared_came_too_late += !is_complete && now_ns >= sharing->enter_ns;
