@@ -298,7 +298,7 @@ void render_status(struct ctl *ctl, const Jury__V1__GetStatusResponse *status)
     if (status->n_observers > 0) {
         fprintf(out,
                 "votes        of %" PRIu32 " from %" PRIu32 " observers are fresh, %" PRIu32
-                " must count for a backend to go down\n",
+                " must count for a backend to go down (not under rule local)\n",
                 status->n_fresh, status->n_observers, status->quorum);
     }
     put_doubt(out, status->self_doubt, false);
@@ -306,8 +306,12 @@ void render_status(struct ctl *ctl, const Jury__V1__GetStatusResponse *status)
     if (groups != NULL) {
         fprintf(out,
                 "groups       %" PRIu32 ": %" PRIu32 " ok, %" PRIu32 " degraded, %" PRIu32
-                " fail-open, %" PRIu32 " closed\n",
+                " fail-open, %" PRIu32 " closed",
                 groups->total, groups->ok, groups->degraded, groups->fail_open, groups->closed);
+        if (groups->warming > 0) {
+            fprintf(out, "; %" PRIu32 " of them warming up", groups->warming);
+        }
+        fputc('\n', out);
     }
     if (backends != NULL) {
         fprintf(out,

@@ -93,6 +93,23 @@ static void put_window(FILE *out, const char *title, const Jury__V1__Window *win
     }
 }
 
+/* What a window is for: where silence passes, the timeout is how long a pass takes, and a closed
+ * port is told before it. */
+static void put_windows(FILE *out, const Jury__V1__DescribeGroupResponse *answer,
+                        const struct server_group *group)
+{
+    bool is_silence = check_passes_by_silence(&group->check);
+    char text[RENDER_TEXT_BYTES];
+    char answers[RENDER_TEXT_BYTES];
+
+    put_window(out, "failure window", answer->failure_window,
+               is_silence ? " at most: a closed port says so before the timeout" : "");
+    snprintf(answers, sizeof answers, ", %s %.40s%s",
+             is_silence ? "by silence for" : "with answers of",
+             render_duration(answer->assumed_response, text), is_silence ? " each" : "");
+    put_window(out, "success window", answer->success_window, answers);
+}
+
 /* "1.5", "0.004": of so many in 1000 s. */
 static char *per_second(uint64_t per_1000s, char text[RENDER_TEXT_BYTES])
 {
@@ -131,7 +148,7 @@ static void put_guards(FILE *out, const Jury__V1__GroupSummary *summary)
     char text[RENDER_TEXT_BYTES];
 
     for (size_t i = 0; i < summary->n_guards; i++) {
-        fprintf(out, "; %s, since %s", summary->guards[i]->sentence,
+        fprintf(out, "; %s (on for %s)", summary->guards[i]->sentence,
                 render_duration(summary->guards[i]->since, text));
     }
 }
@@ -153,14 +170,16 @@ void render_group(struct ctl *ctl, const Jury__V1__DescribeGroupResponse *answer
 {
     const Jury__V1__GroupSummary *summary = answer->summary;
     FILE *out = ctl->out;
-    char text[RENDER_TEXT_BYTES];
     char title[RENDER_TEXT_BYTES];
 
     fprintf(out, "group %s", group->name);
     if (summary != NULL) {
-        fprintf(out, " is %s: %" PRIu32 " of %" PRIu32 " backends in use are healthy",
-                group_state_word((enum group_state)summary->state), summary->n_healthy,
-                summary->n_eligible);
+        fprintf(out, " is %s%s: %" PRIu32 " of %" PRIu32 " backends in use are healthy",
+                group_state_word((enum group_state)summary->state),
+                summary->is_warming ? " (warming)" : "", summary->n_healthy, summary->n_eligible);
+        if (summary->is_warming) {
+            fputs(", those not judged yet share the new flows", out);
+        }
         put_guards(out, summary);
     }
     fprintf(out, "\n  %-26s %" PRIu64 "\n", "revision", answer->changed_revision);
@@ -170,10 +189,7 @@ void render_group(struct ctl *ctl, const Jury__V1__DescribeGroupResponse *answer
     }
     put_fields(out, spec_kind_info(SPEC_GROUP)->spec, group, "",
                summary != NULL ? hold_remark(group, summary) : "");
-    put_window(out, "failure window", answer->failure_window, "");
-    snprintf(title, sizeof title, ", with answers of %.40s",
-             render_duration(answer->assumed_response, text));
-    put_window(out, "success window", answer->success_window, title);
+    put_windows(out, answer, group);
     put_load(out, answer->probe_load);
     if (answer->n_backends > 0) {
         fputc('\n', out);

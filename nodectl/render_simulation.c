@@ -46,7 +46,7 @@ static int compare(const void *a, const void *b)
     return (int)x->is_would - (int)y->is_would;
 }
 
-/* "healthy -> unhealthy, 2 of 3 fail: node 1, node 2" */
+/* "healthy -> unhealthy, 2 of 3 fail: node 1, node 2", "..., the own vote fails" */
 static char *change_text(const Jury__V1__Event *event, char text[2 * RENDER_TEXT_BYTES])
 {
     const size_t n_bytes = (size_t)2 * RENDER_TEXT_BYTES;
@@ -56,6 +56,11 @@ static char *change_text(const Jury__V1__Event *event, char text[2 * RENDER_TEXT
     const char *before = ": ";
 
     int n = snprintf(text, n_bytes, "%.20s -> %.20s", event->from, event->to);
+    if (event->is_by_own_vote) {
+        n += snprintf(text + n, n_bytes - (size_t)n, ", the own vote %s",
+                      is_down ? "fails" : "passes");
+        return text;
+    }
     if (event->n_counted > 0) {
         n += snprintf(text + n, n_bytes - (size_t)n, ", %" PRIu32 " of %" PRIu32 " %s",
                       is_down ? event->n_fail : event->n_pass, event->n_counted,

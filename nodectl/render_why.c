@@ -243,6 +243,9 @@ static const char *window_answers(const Jury__V1__OwnProbing *probing)
     const Jury__V1__ProbeResult *last = probing->last;
     bool has_passed = last != NULL && probe_reason_class((unsigned)last->reason) == PROBE_PASS;
 
+    if (probing->passes_by_silence) {
+        return "by silence until the timeout";
+    }
     return has_passed ? "with answers like the last" : "with answers at once";
 }
 
@@ -320,9 +323,15 @@ static void put_counts(FILE *out, const Jury__V1__WhyResponse *why)
 
     fprintf(out,
             "  votes        %" PRIu32 " pass and %" PRIu32 " fail of %" PRIu32
-            " that count; %" PRIu32 " observer%s, %" PRIu32 " must count for it to go down\n",
+            " that count; %" PRIu32 " observer%s, ",
             verdict->n_pass, verdict->n_fail, verdict->n_counted, verdict->n_observers,
-            verdict->n_observers == 1 ? "" : "s", verdict->quorum);
+            verdict->n_observers == 1 ? "" : "s");
+    if (is_local(why->rule, true)) {
+        fprintf(out, "the one of this node alone decides%s\n",
+                is_local(why->rule, false) ? "" : " whether it goes down");
+    } else {
+        fprintf(out, "%" PRIu32 " must count for it to go down\n", verdict->quorum);
+    }
     if (why->n_remembered_fail > 0 || why->n_remembered_pass > 0) {
         fprintf(out,
                 "               lost votes that only block: %" PRIu32 " pass, %" PRIu32 " fail\n",

@@ -26,16 +26,53 @@ static void say_zones(struct backend_view *view, bool is_down)
     append(view->sentence, sizeof view->sentence, text);
 }
 
+/* "rule majority", "rule majority, below quorum local" where the own vote decides by the latter. */
+static char *own_rule_text(const struct backend_view *view, char text[2 * RULE_TEXT])
+{
+    char rule[RULE_TEXT];
+    bool is_local = view->rule.down.kind == RULE_LOCAL || view->rule.up.kind == RULE_LOCAL;
+
+    snprintf(text, 2 * RULE_TEXT, "rule %s%s", verdict_rule_format(&view->rule, rule, sizeof rule),
+             is_local ? "" : ", below quorum local");
+    return text;
+}
+
+static const char *own_vote_text(uint8_t opinion)
+{
+    return opinion == OPINION_FAIL   ? "this node's own vote fails"
+           : opinion == OPINION_PASS ? "this node's own vote passes"
+                                     : "this node's own vote decides";
+}
+
+/* Under rule local the votes of others are no ground: none of them is counted out. */
+static void say_own_vote(struct backend_view *view)
+{
+    char rule[2 * RULE_TEXT];
+    bool has_reason = view->own == OPINION_FAIL && view->reason != REASON_NONE;
+
+    snprintf(view->sentence, sizeof view->sentence, "%s%s %s (%s)%s%s",
+             health_state_word((enum health_state)view->health_state),
+             view->is_against_votes ? ", though" : ":", own_vote_text(view->own),
+             own_rule_text(view, rule), has_reason ? ", " : "",
+             has_reason ? probe_reason_word(view->reason) : "");
+}
+
 static void say_votes(struct backend_view *view)
 {
     char rule[RULE_TEXT];
     /* Of one that waits to return, the votes say so already: those are what there is to tell. */
-    bool tells_fails = view->health_state == HEALTH_UNHEALTHY && !view->is_returning;
+    bool tells_fails =
+        (view->health_state == HEALTH_UNHEALTHY && !view->is_returning) || view->is_against_votes;
     unsigned n = tells_fails ? view->n_fail : view->n_pass;
     bool has_reason = tells_fails && n > 0 && view->reason != REASON_NONE;
 
-    snprintf(view->sentence, sizeof view->sentence, "%s: %u of %u counted votes %s (rule %s)%s%s",
-             health_state_word((enum health_state)view->health_state), n, view->n_counted,
+    if (view->is_by_own) {
+        say_own_vote(view);
+        return;
+    }
+    snprintf(view->sentence, sizeof view->sentence, "%s%s %u of %u counted votes %s (rule %s)%s%s",
+             health_state_word((enum health_state)view->health_state),
+             view->is_against_votes ? ", though" : ":", n, view->n_counted,
              tells_fails ? (n == 1 ? "fails" : "fail") : (n == 1 ? "passes" : "pass"),
              verdict_rule_format(&view->rule, rule, sizeof rule), has_reason ? ", mostly " : "",
              has_reason ? probe_reason_word(view->reason) : "");
@@ -103,14 +140,26 @@ static void say_held(struct backend_view *view)
     }
 }
 
+static void say_initial(struct backend_view *view)
+{
+    char rule[2 * RULE_TEXT];
+
+    if (view->is_by_own) {
+        snprintf(view->sentence, sizeof view->sentence, "initial: no verdict yet, %s (%s)",
+                 own_vote_text(view->own), own_rule_text(view, rule));
+    } else {
+        snprintf(view->sentence, sizeof view->sentence,
+                 "initial: no verdict yet, %u of %u observers have a vote", view->n_counted,
+                 view->n_observers);
+    }
+}
+
 void engine_sentence_state(struct backend_view *view)
 {
     switch ((enum health_state)view->health_state) {
     case HEALTH_NONE:
     case HEALTH_INITIAL:
-        snprintf(view->sentence, sizeof view->sentence,
-                 "initial: no verdict yet, %u of %u observers have a vote", view->n_counted,
-                 view->n_observers);
+        say_initial(view);
         break;
     case HEALTH_HEALTHY:
     case HEALTH_UNHEALTHY:
@@ -170,6 +219,29 @@ static void say_whose(const struct backend_view *view, uint64_t moved, char text
     }
 }
 
+static bool is_own_column(const struct backend_view *view, enum health_state to)
+{
+    return (to == HEALTH_UNHEALTHY ? view->rule.down.kind : view->rule.up.kind) == RULE_LOCAL;
+}
+
+/* Under rule local one vote is asked, and no other would help. */
+static void say_own_need(const struct backend_view *view, const char *kind, const char *rule,
+                         struct next_change *next)
+{
+    const char *to = health_state_word((enum health_state)next->to);
+
+    if (next->own_results > 0) {
+        snprintf(next->sentence, sizeof next->sentence,
+                 "goes %s when this node's own vote turns to %s, after %u more in a row (now %s, "
+                 "rule %s)",
+                 to, kind, next->own_results, opinion_word((enum opinion)view->own), rule);
+    } else {
+        snprintf(next->sentence, sizeof next->sentence,
+                 "goes %s when this node's own vote to %s counts (now %s, rule %s)", to, kind,
+                 opinion_word((enum opinion)view->own), rule);
+    }
+}
+
 static void say_need(const struct backend_view *view, const struct verdict_need *need,
                      struct next_change *next)
 {
@@ -182,6 +254,10 @@ static void say_need(const struct backend_view *view, const struct verdict_need 
         snprintf(next->sentence, sizeof next->sentence,
                  "no votes could make it %s now (rule %s, %u observers)", to, rule,
                  view->n_observers);
+        return;
+    }
+    if (is_own_column(view, (enum health_state)next->to)) {
+        say_own_need(view, kind, rule, next);
         return;
     }
     if (need->needs_own) {

@@ -249,12 +249,12 @@ static void add_vote(struct event *event, const struct event_vote *vote)
     }
 }
 
-/* The votes of one opinion, own one first. */
+/* The votes of one opinion, own one first; of an event by the own vote no other. */
 static void collect_votes(const struct engine *engine, uint32_t slot, enum opinion opinion,
                           struct event *event)
 {
     const struct engine_target *target = &engine->targets[slot];
-    uint64_t left = observers_peers(&engine->observers);
+    uint64_t left = event->is_by_own ? 0 : observers_peers(&engine->observers);
 
     if (target->health.opinion == opinion && !is_suspect(engine, target) &&
         observers_self_counts(&engine->observers)) {
@@ -324,6 +324,8 @@ static void tell_verdict(struct engine *engine, uint32_t row, uint8_t before,
 
     event->from = before;
     event->to = backend->health_state;
+    event->is_by_own = verdict_is_by_own(&engine->scopes[backend->scope].rule, tally,
+                                         (enum health_state)backend->health_state);
     collect_votes(engine, backend->target.slot, is_down ? OPINION_FAIL : OPINION_PASS, event);
     find_top_reason(event);
     collect_votes(engine, backend->target.slot, is_down ? OPINION_PASS : OPINION_FAIL, event);
@@ -421,8 +423,10 @@ static void judge_row(struct engine *engine, uint32_t row, const struct tally *t
         id_set_add(&engine->dirty_scopes, backend->scope);
     }
     if (was_held != is_held(backend) && engine_held_is_news(engine, row)) {
-        engine_tell_held(engine, &engine->scopes[backend->scope], is_held(backend),
-                         log_backend(engine, backend, EVENT_HELD_CHANGED, tally));
+        struct event *event = log_backend(engine, backend, EVENT_HELD_CHANGED, tally);
+
+        event->is_by_own = verdict_is_by_own(question.rule, tally, HEALTH_UNHEALTHY);
+        engine_tell_held(engine, &engine->scopes[backend->scope], is_held(backend), event);
     }
     follow_reachable(engine, backend, answer.is_unreachable, tally);
 }

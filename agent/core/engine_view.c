@@ -120,24 +120,42 @@ static bool knows_reason(const struct backend_view *view, uint8_t reason)
     return false;
 }
 
-/* Reasons of the votes that stand for the present state. */
+/* In service against the votes: a guard keeps it there, or nobody's counted vote says pass and too
+ * few say fail. */
+static bool is_against_votes(const struct backend_view *view)
+{
+    bool is_kept = (view->held_causes & (HELD_BY_HOLD | HELD_BY_SHADOW)) != 0 ||
+                   ((view->marks & MARK_PENDING) != 0 && !view->is_returning);
+
+    if (view->health_state != HEALTH_HEALTHY) {
+        return false;
+    }
+    return is_kept ||
+           (view->is_by_own ? view->own == OPINION_FAIL : view->n_fail > 0 && view->n_pass == 0);
+}
+
+/* Reasons of the votes that stand for the present state; of one that is kept against the votes,
+ * those of the votes. */
 static void view_reasons(struct backend_view *view)
 {
-    bool is_down = view->health_state == HEALTH_UNHEALTHY;
-    bool is_local = (is_down ? view->rule.down.kind : view->rule.up.kind) == RULE_LOCAL;
-    uint8_t wanted = is_down ? OPINION_FAIL : OPINION_PASS;
+    bool tells_fails = view->health_state == HEALTH_UNHEALTHY || view->is_against_votes;
+    uint8_t wanted = tells_fails ? OPINION_FAIL : OPINION_PASS;
+
+    const struct vote_view *first = NULL;
 
     for (unsigned i = 0; i < view->n_votes; i++) {
         const struct vote_view *vote = &view->votes[i];
 
-        if ((vote->is_self || !is_local) && vote->standing == STANDING_COUNTED &&
+        if ((vote->is_self || !view->is_by_own) && vote->standing == STANDING_COUNTED &&
             vote->opinion == wanted && vote->has_detail && view->n_reasons < sizeof view->reasons &&
             !knows_reason(view, vote->reason)) {
+            first = first != NULL ? first : vote;
             view->reasons[view->n_reasons++] = vote->reason;
         }
     }
-    if (view->reason == REASON_NONE && view->n_reasons > 0) {
-        view->reason = view->reasons[0]; /* asked for after the verdict */
+    if (first != NULL && (view->reason == REASON_NONE || view->is_against_votes)) {
+        view->reason = first->reason; /* asked for after the verdict */
+        view->http_status = first->http_status;
     }
 }
 
@@ -162,6 +180,7 @@ static void view_config(const struct engine *engine, const struct catalog_group 
     view->check_type = group->spec.check.type;
     view->failure_window_ms = check_failure_window_ms(&group->spec.check);
     view->success_window_ms = check_success_window_ms(&group->spec.check, 0);
+    view->passes_by_silence = check_passes_by_silence(&group->spec.check);
     view->revision = catalog_revision(engine->catalog);
 }
 
@@ -224,6 +243,8 @@ static void view_zones(const struct tally *tally, struct backend_view *view)
 
 static void view_tally(const struct tally *tally, struct backend_view *view)
 {
+    view->is_by_own = verdict_is_by_own(&view->rule, tally, (enum health_state)view->health_state);
+    view->own = tally->own;
     view->n_observers = tally->n_observers;
     view->quorum = tally_quorum(tally);
     view->n_counted = tally_counted(tally);
@@ -298,9 +319,10 @@ int engine_view_backend(const struct engine *engine, const char *group_name,
         engine_tally(engine, backend->target.slot, &tally);
         view_votes(engine, backend->target.slot, now_ns, ret_view);
         view_own_results(target, &group->spec.check, now_ns, ret_view);
-        view_reasons(ret_view);
     }
     view_tally(&tally, ret_view);
+    ret_view->is_against_votes = is_against_votes(ret_view);
+    view_reasons(ret_view);
     view_flows(engine, from->row.row, boot_ns, ret_view);
     engine_sentence_state(ret_view);
     engine_sentence_next(ret_view, &tally);
@@ -371,8 +393,11 @@ static void count_rows(const struct engine *engine, struct engine_status *status
         const struct engine_backend *backend = &engine->backends[row];
 
         if (engine->rows[row].scope != NO_SCOPE) {
+            const struct class_result *result = &engine->scopes[engine->rows[row].scope].result;
+
             status->n_groups++;
-            status->n_groups_by_state[engine->scopes[engine->rows[row].scope].result.group_state]++;
+            status->n_groups_by_state[result->group_state]++;
+            status->n_warming += result->is_warming;
         }
         if (backend->birth != 0) {
             status->n_backends++;

@@ -76,22 +76,26 @@ struct backend_view {
     uint8_t admin_state; /* enum admin_state */
     uint8_t life;        /* enum backend_life */
 
-    uint8_t health_state; /* enum health_state */
-    uint8_t marks;        /* bits of enum health_mark */
-    uint8_t held_causes;  /* bits of enum held_cause */
-    uint64_t since_ns;    /* how long the state has held, across restarts */
-    uint64_t kept_age_ns; /* with HELD_LAST_KNOWN_GOOD: since that verdict was kept */
-    bool is_unreachable;  /* from here */
-    bool is_returning;    /* with MARK_PENDING: the votes say up, and a guard lets it wait */
-    bool is_damped;       /* that is flap damping: for how long, while the votes stay */
-    uint64_t damped_ns;   /* with it */
-    uint8_t n_flaps;      /* with MARK_FLAPPING: how often it went down again within 10 min */
-    uint8_t reason;       /* enum probe_reason: the most frequent among the deciding votes */
-    uint16_t http_status; /* with it */
-    uint8_t n_reasons;    /* different reasons of the deciding votes */
+    uint8_t health_state;  /* enum health_state */
+    uint8_t marks;         /* bits of enum health_mark */
+    uint8_t held_causes;   /* bits of enum held_cause */
+    uint64_t since_ns;     /* how long the state has held, across restarts */
+    uint64_t kept_age_ns;  /* with HELD_LAST_KNOWN_GOOD: since that verdict was kept */
+    bool is_unreachable;   /* from here */
+    bool is_returning;     /* with MARK_PENDING: the votes say up, and a guard lets it wait */
+    bool is_against_votes; /* healthy, though the votes that decide say fail: held, or pending */
+    bool is_damped;        /* that is flap damping: for how long, while the votes stay */
+    uint64_t damped_ns;    /* with it */
+    uint8_t n_flaps;       /* with MARK_FLAPPING: how often it went down again within 10 min */
+    uint8_t reason;        /* enum probe_reason: the most frequent among the deciding votes; of one
+                              that is kept against the votes the first of theirs */
+    uint16_t http_status;  /* with it */
+    uint8_t n_reasons;     /* different reasons of the deciding votes */
     uint8_t reasons[8];
 
     struct verdict_rule rule;
+    bool is_by_own; /* this node's own vote alone makes the state what it is (rule local) */
+    uint8_t own;    /* enum opinion: that vote as it counts */
     uint8_t n_observers, quorum;                  /* n, q */
     uint8_t n_counted, n_fail, n_pass;            /* c, f, p */
     uint8_t n_remembered_fail, n_remembered_pass; /* only block */
@@ -107,6 +111,7 @@ struct backend_view {
     uint32_t pass_streak, fail_streak;             /* own, conclusive results */
     struct own_result last;                        /* own, inconclusive ones too */
     uint64_t failure_window_ms, success_window_ms; /* the latter for the last response time */
+    bool passes_by_silence;                        /* then it is for the timeout */
     uint64_t revision;
 
     struct next_change down, up;
@@ -264,6 +269,7 @@ struct engine_status {
     uint8_t n_trusted; /* of those, how many doubt none of their own probes */
     uint32_t n_targets;
     uint32_t n_groups, n_groups_by_state[5]; /* indexed by enum group_state */
+    uint32_t n_warming;                      /* groups, whatever their state */
     uint32_t n_backends, n_by_state[6];      /* indexed by enum health_state */
     uint32_t n_held, n_unreachable, n_removing, n_draining;
     uint64_t next_event; /* sequence of the next entry of the log */

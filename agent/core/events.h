@@ -63,6 +63,7 @@ struct event {
     uint8_t n_counted;   /* c */
     uint8_t n_fail;
     uint8_t n_pass;
+    bool is_by_own; /* this node's own vote decided: votes has no other one */
     uint8_t n_votes;
     uint8_t doubt_score;  /* 0..7, the highest of all kinds */
     uint8_t doubt_causes; /* bits 1 << enum doubt_cause */

@@ -129,6 +129,18 @@ static bool own_decides(const struct verdict_rule *rule, const struct tally *tal
     return rule->below_quorum == BELOW_QUORUM_LOCAL && !is_local(rule) && !has_quorum(rule, tally);
 }
 
+bool verdict_is_by_own(const struct verdict_rule *rule, const struct tally *tally,
+                       enum health_state to)
+{
+    if (own_decides(rule, tally)) {
+        return true;
+    }
+    if (to == HEALTH_UNHEALTHY) {
+        return rule->down.kind == RULE_LOCAL;
+    }
+    return to == HEALTH_HEALTHY ? rule->up.kind == RULE_LOCAL : is_local(rule);
+}
+
 enum health_state verdict_follow(const struct verdict_rule *rule, const struct tally *tally)
 {
     bool enough = has_quorum(rule, tally);

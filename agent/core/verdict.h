@@ -76,6 +76,10 @@ struct verdict_answer verdict_decide(const struct verdict_question *question);
 enum health_state verdict_follow(const struct verdict_rule *rule, const struct tally *tally);
 /* A column of the rule asks zones. */
 bool verdict_asks_zones(const struct verdict_rule *rule);
+/* Whether it is this node's own vote alone that makes a verdict `to`, or keeps it from being one:
+ * the rule's column is local, or it is so below the quorum. Of a state that is neither, both. */
+bool verdict_is_by_own(const struct verdict_rule *rule, const struct tally *tally,
+                       enum health_state to);
 
 /* The columns alone, for views: whether one holds, whatever the quorum. */
 bool verdict_down_holds(const struct verdict_rule *rule, const struct tally *tally);

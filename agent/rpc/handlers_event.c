@@ -101,6 +101,11 @@ static char *verdict_sentence(const struct view *view, const struct event *event
     unsigned n = is_down ? event->n_fail : event->n_pass;
     const char *who = voters(view, event);
 
+    if (event->is_by_own && event->n_votes > 0) {
+        return wire_format(view->arena, "%s is %s, was %s: this node's own vote %s%s%s", what, to,
+                           from, is_down ? "fails" : "passes", has_reason ? ", " : "",
+                           has_reason ? reason_text(view, event) : "");
+    }
     if (event->n_observers == 0) { /* decided by no votes: maintenance, checks off, a new check */
         return wire_format(view->arena, "%s is %s, was %s", what, to, from);
     }
@@ -163,6 +168,13 @@ static char *held_sentence(const struct view *view, const struct event *event, c
     }
     if (event->to == 0) {
         return wire_format(view->arena, "no hold keeps %s in service any more", what);
+    }
+    if (event->is_by_own) {
+        return wire_format(view->arena,
+                           "%s stays in service by a hold (%s%s%s), though this node's own vote "
+                           "fails",
+                           what, hold_source_word(event->hold_source),
+                           event->actor[0] != '\0' ? ", by " : "", event->actor);
     }
     return wire_format(view->arena,
                        "%s stays in service by a hold (%s%s%s), though %u of %u votes fail", what,
@@ -277,6 +289,7 @@ Jury__V1__Event *handle_event_new(const struct view *view, const struct event *e
     message->guard = (Jury__V1__Guard)event->guard;
     message->actor = wire_text(view->arena, event->actor);
     message->n_backends = event->n_backends;
+    message->is_by_own_vote = event->is_by_own;
     message->message = sentence(view, event);
     return message;
 }

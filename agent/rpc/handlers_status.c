@@ -203,6 +203,7 @@ static void fill_counts(const struct view *view, Jury__V1__GetStatusResponse *re
     groups->degraded = status.n_groups_by_state[GROUP_DEGRADED];
     groups->fail_open = status.n_groups_by_state[GROUP_FAIL_OPEN];
     groups->closed = status.n_groups_by_state[GROUP_CLOSED];
+    groups->warming = status.n_warming;
     backends->total = status.n_backends;
     backends->initial = status.n_by_state[HEALTH_INITIAL];
     backends->healthy = status.n_by_state[HEALTH_HEALTHY];

@@ -229,6 +229,7 @@ static Jury__V1__OwnProbing *probing_new(const struct view *view,
         wire_duration_new(view->arena, backend_view->failure_window_ms * NS_PER_MS);
     message->success_window =
         wire_duration_new(view->arena, backend_view->success_window_ms * NS_PER_MS);
+    message->passes_by_silence = backend_view->passes_by_silence;
     return message;
 }
 
