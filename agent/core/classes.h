@@ -59,6 +59,7 @@ struct row_word {
     uint8_t row_class;         /* enum row_class */
     uint8_t flow_policy;       /* enum flow_policy */
     uint8_t deadline_cause;    /* enum deadline_cause */
+    uint8_t weight_percent;    /* how much of its weight counts: 1..100; 0 = all of it */
     uint64_t deadline_boot_ns; /* CLOCK_BOOTTIME; 0 = none */
 };
 

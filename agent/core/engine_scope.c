@@ -20,6 +20,7 @@ static void emit(struct engine *engine, const struct row_word *word, struct engi
         (row->has_word && row->scope_row == word->scope_row &&
          row->birth_low == (uint32_t)word->birth && row->row_class == word->row_class &&
          row->flow_policy == word->flow_policy && row->deadline_cause == word->deadline_cause &&
+         row->weight_percent == word->weight_percent &&
          row->deadline_boot_ns == word->deadline_boot_ns)) {
         return;
     }
@@ -29,8 +30,9 @@ static void emit(struct engine *engine, const struct row_word *word, struct engi
                                .scope_row = word->scope_row,
                                .scope = row->scope,
                                .row_class = word->row_class,
-                               .flow_policy = word->flow_policy,
-                               .deadline_cause = word->deadline_cause,
+                               .flow_policy = word->flow_policy & 15U,
+                               .deadline_cause = word->deadline_cause & 15U,
+                               .weight_percent = word->weight_percent,
                                .has_word = true};
     actions->rows[actions->n_rows++] = *word;
 }

@@ -173,8 +173,9 @@ struct engine_row {
     uint32_t scope_row;
     uint32_t scope; /* the scope whose own row this is; NO_SCOPE */
     uint8_t row_class;
-    uint8_t flow_policy;
-    uint8_t deadline_cause;
+    uint8_t flow_policy : 4;
+    uint8_t deadline_cause : 4;
+    uint8_t weight_percent;
     bool has_word;
 };
 static_assert(sizeof(struct engine_row) <= ENGINE_ROW_BYTES, "of each row");

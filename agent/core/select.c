@@ -56,6 +56,14 @@ static bool is_usable(const struct select_set *set, uint32_t member, uint8_t ran
     return set->ranks[member] == rank && set->weights[member] > 0;
 }
 
+/* In hundredths, so that a share of a small weight is no less exact. */
+static uint32_t weight_of(const struct select_set *set, uint32_t member, bool is_equal)
+{
+    uint32_t weight = is_equal ? 1 : set->weights[member];
+
+    return weight * (set->shares == NULL ? 100U : set->shares[member]);
+}
+
 uint64_t select_member_id(const struct endpoint *at, const struct hash_key *hash_key)
 {
     uint8_t bytes[19];
@@ -96,14 +104,15 @@ uint32_t select_by_hash(const struct select_set *set, uint8_t rank, uint64_t flo
          * score, so nearly all members are passed over without their logarithm. */
         uint64_t u = mix(flow_hash ^ set->ids[i]) | 1;
         uint64_t bound = ~u >> (64 - SCORE_BITS);
-        if (best != SELECT_NONE && bound * best_weight >= best_score * set->weights[i]) {
+        uint64_t weight = weight_of(set, i, false);
+        if (best != SELECT_NONE && bound * best_weight >= best_score * weight) {
             continue;
         }
         uint64_t own = score(u);
-        if (best == SELECT_NONE || own * best_weight < best_score * set->weights[i]) {
+        if (best == SELECT_NONE || own * best_weight < best_score * weight) {
             best = i;
             best_score = own;
-            best_weight = set->weights[i];
+            best_weight = weight;
         }
     }
     return best;
@@ -120,7 +129,7 @@ uint32_t select_by_turn(const struct select_set *set, uint8_t rank, bool is_equa
         if (!is_usable(set, i, rank)) {
             continue;
         }
-        int32_t weight = is_equal ? 1 : set->weights[i];
+        int32_t weight = (int32_t)weight_of(set, i, is_equal);
         total += weight;
         turn->credits[i] += weight;
         if (best == SELECT_NONE || turn->credits[i] > turn->credits[best]) {
@@ -139,7 +148,7 @@ uint64_t select_signature(const struct select_set *set, uint8_t rank)
 
     for (uint32_t i = 0; i < set->n_members; i++) {
         if (is_usable(set, i, rank)) {
-            signature = mix(signature ^ set->ids[i]) + set->weights[i];
+            signature = mix(signature ^ set->ids[i]) + weight_of(set, i, false);
         }
     }
     return signature;

@@ -4,7 +4,8 @@
  * Hash schedulers: weighted rendezvous. Each usable member draws an exponential number of rate
  * `weight` from (flow hash, member id); the smallest wins. Shares are the weights exactly, up to
  * the chance of the keys; a member that leaves the usable set, or the group, moves its own flows
- * and no others, and one that comes takes an equal part of each. It costs about 3 ns a member.
+ * and no others, and one that comes takes an equal part of each; so does a weight that falls or
+ * rises. It costs about 3 ns a member.
  *
  * Rejected: looking a flow up in the layout's selection array. Its size follows the number of
  * backends, and with another size nearly every slot has another owner: removing 1 of 10 backends
@@ -31,6 +32,7 @@
 struct select_set {
     const uint64_t *ids;    /* select_member_id of each */
     const uint8_t *weights; /* 0..100; 0 is never chosen */
+    const uint8_t *shares;  /* percent of the weight that counts, 1..100; NULL = all of each */
     const uint8_t *ranks;   /* jury_class_rank of each; 0 is never chosen */
     uint32_t n_members;
 };
@@ -63,12 +65,12 @@ struct select_turn {
 
 /* The next member by turn. Over one cycle (sum of the usable weights over their greatest common
  * divisor) each usable member comes exactly its weight's times, and never in a clump. is_equal: rr,
- * all weights count as 1. A change of the usable set or the weights starts a new cycle: the caller
- * zeroes the credits (select_signature tells). */
+ * all weights count as 1, each with its share. A change of the usable set, weights or shares starts
+ * a new cycle: the caller zeroes the credits (select_signature tells). */
 uint32_t select_by_turn(const struct select_set *set, uint8_t rank, bool is_equal,
                         struct select_turn *turn);
 
-/* Equal signatures: the same usable members of that rank with the same weights. */
+/* Equal signatures: the same usable members of that rank with the same weights and shares. */
 uint64_t select_signature(const struct select_set *set, uint8_t rank);
 
 /* --- the layout's selection arrays --- */

@@ -44,7 +44,7 @@
 #endif
 
 #define JURY_TABLE_MAJOR 1
-#define JURY_TABLE_MINOR 1
+#define JURY_TABLE_MINOR 2
 #define JURY_VERSION_WORD(major, minor) ((uint64_t)(major) << 32 | (uint64_t)(minor))
 
 #define JURY_ROOT_MAGIC UINT64_C(0x544f4f525952554a)   /* "JURYROOT" */
@@ -158,8 +158,9 @@ struct jury_member {
 
 /* A selection array is uint16_t[n_slots]: indexes of members relative to first_member, or
  * JURY_NO_MEMBER. It covers the members with weight > 0, each with a share of the slots that is its
- * share of the weight, whatever their state. For a data plane that wants its choice in constant
- * time; jury-shim weighs all usable members instead (agent/core/select.h says why). */
+ * share of the weight, whatever their state and what their words say of the weight. For a data
+ * plane that wants its choice in constant time; jury-shim weighs all usable members instead
+ * (agent/core/select.h says why). */
 
 enum jury_protocol {
     JURY_PROTOCOL_GENEVE = 1,
@@ -194,8 +195,9 @@ struct jury_state {
     uint64_t spare;
 };
 
-/* word: bits 0-7 class, 8-11 flow policy, 12-15 cause of the deadline, 16-47 count of changes,
- * 48-63 the low bits of the birth. */
+/* word: bits 0-7 class, 8-11 flow policy, 12-15 cause of the deadline, 16-39 count of changes,
+ * 40-47 how much of the member's weight counts now (jury_word_share), 48-63 the low bits of the
+ * birth. Before minor 2 the count had 16-47 and the whole weight counted. */
 struct jury_row {
     uint64_t word;
     uint64_t deadline_ns; /* CLOCK_BOOTTIME; 0 = none */
@@ -320,9 +322,21 @@ static inline unsigned jury_word_cause(uint64_t word)
     return (unsigned)(word >> 12 & 0xf);
 }
 
+/* Wraps. */
 static inline uint32_t jury_word_changes(uint64_t word)
 {
-    return (uint32_t)(word >> 16);
+    return (uint32_t)(word >> 16 & 0xffffff);
+}
+
+/* How much of the member's weight in the layout counts now, in percent, 1..100: its weight among
+ * those of its rank is weight x share. A member that has just returned may begin with less than all
+ * of it. It never makes a member unusable: that is what classes are for. state_version: of the file
+ * that the word is in. */
+static inline unsigned jury_word_share(uint64_t word, uint64_t state_version)
+{
+    unsigned share = (unsigned)(word >> 40 & 0xff);
+
+    return (uint32_t)state_version < 2 || share == 0 || share > 100 ? 100 : share;
 }
 
 /* Is this the word of the row with that birth? If not, the row is removed. */

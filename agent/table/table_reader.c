@@ -26,6 +26,7 @@ struct table_snapshot {
     const uint8_t *rows; /* struct jury_row */
     const uint8_t *sequences;
     uint32_t n_rows;
+    uint64_t state_version;
     uint64_t *ids;
     uint8_t *weights;
     uint32_t *scope_of_row; /* of the layout's rows; index + 1, 0 = none */
@@ -95,6 +96,11 @@ uint32_t table_snapshot_n_rows(const struct table_snapshot *snapshot)
     return snapshot->n_rows;
 }
 
+uint64_t table_snapshot_state_version(const struct table_snapshot *snapshot)
+{
+    return snapshot->state_version;
+}
+
 uint32_t table_snapshot_scope_of_row(const struct table_snapshot *snapshot, uint32_t row,
                                      uint64_t birth)
 {
@@ -157,6 +163,7 @@ struct table_row table_snapshot_row(const struct table_snapshot *snapshot, uint3
         .row_class = (uint8_t)jury_word_class(word),
         .flow_policy = (uint8_t)jury_word_flow_policy(word),
         .deadline_cause = (uint8_t)jury_word_cause(word),
+        .share = (uint8_t)jury_word_share(word, snapshot->state_version),
         .n_changes = jury_word_changes(word),
         .deadline_boot_ns = deadline_ns,
     };
@@ -242,6 +249,7 @@ static int snapshot_new(struct table_reader *reader, uint64_t layout_number, uin
         snapshot->rows = snapshot->state_map->bytes + state->rows_at;
         snapshot->sequences = snapshot->state_map->bytes + state->sequences_at;
         snapshot->n_rows = (uint32_t)state->n_rows;
+        snapshot->state_version = state->version;
         result = snapshot_index(snapshot);
         if (result != 0) {
             errmsg_set(err, result, "no memory for the forwarding table");

@@ -29,6 +29,8 @@ const struct jury_root *table_snapshot_root(const struct table_snapshot *snapsho
 const uint64_t *table_snapshot_ids(const struct table_snapshot *snapshot);
 const uint8_t *table_snapshot_weights(const struct table_snapshot *snapshot);
 uint32_t table_snapshot_n_rows(const struct table_snapshot *snapshot);
+/* Of the state file: what jury_word_share wants. */
+uint64_t table_snapshot_state_version(const struct table_snapshot *snapshot);
 /* Index of the scope with that row and birth, TABLE_NO_SCOPE if this layout has none. */
 #define TABLE_NO_SCOPE UINT32_MAX
 uint32_t table_snapshot_scope_of_row(const struct table_snapshot *snapshot, uint32_t row,
@@ -48,6 +50,7 @@ struct table_row {
     uint8_t row_class;
     uint8_t flow_policy;
     uint8_t deadline_cause;
+    uint8_t share; /* of its weight, 1..100 percent */
     uint32_t n_changes;
     uint64_t deadline_boot_ns;
 };

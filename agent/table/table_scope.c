@@ -18,7 +18,9 @@ struct table_scopes {
     struct table_snapshot *snapshot;
     struct scope_copy *copies; /* one a scope */
     uint8_t *ranks;            /* one a member */
-    uint8_t *fresh;            /* room to take one scope */
+    uint8_t *shares;           /* likewise */
+    uint8_t *fresh;            /* room to take one scope: ranks, */
+    uint8_t *fresh_shares;     /* and shares */
     uint64_t generation;
     uint64_t n_stale;
     uint64_t n_unguarded;
@@ -46,9 +48,12 @@ struct table_scopes *table_scopes_new(struct table_snapshot *snapshot)
     }
     scopes->copies = calloc(layout->header->n_scopes + 1U, sizeof *scopes->copies);
     scopes->ranks = calloc(layout->header->n_members + 1U, 1);
+    scopes->shares = calloc(layout->header->n_members + 1U, 1);
     scopes->fresh = calloc(largest_scope(layout) + 1U, 1);
+    scopes->fresh_shares = calloc(largest_scope(layout) + 1U, 1);
     scopes->snapshot = table_snapshot_ref(snapshot);
-    if (scopes->copies == NULL || scopes->ranks == NULL || scopes->fresh == NULL) {
+    if (scopes->copies == NULL || scopes->ranks == NULL || scopes->shares == NULL ||
+        scopes->fresh == NULL || scopes->fresh_shares == NULL) {
         table_scopes_free(scopes);
         return NULL;
     }
@@ -63,13 +68,16 @@ void table_scopes_free(struct table_scopes *scopes)
     table_snapshot_unref(scopes->snapshot);
     free(scopes->copies);
     free(scopes->ranks);
+    free(scopes->shares);
     free(scopes->fresh);
+    free(scopes->fresh_shares);
     free(scopes);
 }
 
-static void load_ranks(struct table_scopes *scopes, const struct jury_scope *scope)
+static void load_words(struct table_scopes *scopes, const struct jury_scope *scope)
 {
     const struct table_layout *layout = table_snapshot_layout(scopes->snapshot);
+    uint64_t version = table_snapshot_state_version(scopes->snapshot);
 
     for (uint32_t i = 0; i < scope->n_members; i++) {
         const struct jury_member *member = table_layout_member(layout, scope->first_member + i);
@@ -77,6 +85,8 @@ static void load_ranks(struct table_scopes *scopes, const struct jury_scope *sco
         bool is_ours = jury_word_is_of(word, member->birth);
 
         scopes->fresh[i] = is_ours ? (uint8_t)jury_class_rank(jury_word_class(word)) : 0;
+        scopes->fresh_shares[i] =
+            plant_is("shim-ignore-share") ? 100 : (uint8_t)jury_word_share(word, version);
     }
 }
 
@@ -95,7 +105,7 @@ static bool load_guarded(struct table_scopes *scopes, const struct jury_scope *s
         if (before % 2 == 1 && !plant_is("table-torn-scope")) {
             continue;
         }
-        load_ranks(scopes, scope);
+        load_words(scopes, scope);
         if (jury_load(sequence) == before || plant_is("table-torn-scope")) {
             *ret_sequence = before;
             copy->stuck_at = 0;
@@ -110,9 +120,12 @@ static void keep(struct table_scopes *scopes, const struct jury_scope *scope,
                  struct scope_copy *copy, uint64_t sequence)
 {
     uint8_t *ranks = scopes->ranks + scope->first_member;
+    uint8_t *shares = scopes->shares + scope->first_member;
 
-    if (!copy->is_taken || memcmp(ranks, scopes->fresh, scope->n_members) != 0) {
+    if (!copy->is_taken || memcmp(ranks, scopes->fresh, scope->n_members) != 0 ||
+        memcmp(shares, scopes->fresh_shares, scope->n_members) != 0) {
         memcpy(ranks, scopes->fresh, scope->n_members);
+        memcpy(shares, scopes->fresh_shares, scope->n_members);
         copy->version++;
     }
     copy->sequence = sequence;
@@ -145,7 +158,7 @@ static void take_scope(struct table_scopes *scopes, uint32_t scope_index)
     } else if (copy->is_taken && copy->generation == scopes->generation) {
         scopes->n_stale++;
     } else {
-        load_ranks(scopes, scope);
+        load_words(scopes, scope);
         keep(scopes, scope, copy, sequence | 1);
         scopes->n_unguarded++;
     }
@@ -160,6 +173,7 @@ struct select_set table_scopes_take(struct table_scopes *scopes, uint32_t scope_
     return (struct select_set){
         .ids = table_snapshot_ids(scopes->snapshot) + scope->first_member,
         .weights = table_snapshot_weights(scopes->snapshot) + scope->first_member,
+        .shares = scopes->shares + scope->first_member,
         .ranks = scopes->ranks + scope->first_member,
         .n_members = scope->n_members,
     };

@@ -29,9 +29,12 @@ void writer_store(struct table_writer *writer, uint64_t *word, uint64_t value)
 
 static uint64_t word_of(const struct row_word *row, unsigned flow_policy, uint32_t n_changes)
 {
-    assert(flow_policy < 16 && row->deadline_cause < 16);
+    uint64_t share = row->weight_percent == 0 ? 100 : row->weight_percent;
+
+    assert(flow_policy < 16 && row->deadline_cause < 16 && share <= 100);
     return (uint64_t)row->row_class | (uint64_t)flow_policy << 8 |
-           (uint64_t)row->deadline_cause << 12 | (uint64_t)n_changes << 16 | row->birth << 48;
+           (uint64_t)row->deadline_cause << 12 | (uint64_t)(n_changes & 0xffffff) << 16 |
+           share << 40 | row->birth << 48;
 }
 
 static void write_row(struct table_writer *writer, const struct row_word *row)

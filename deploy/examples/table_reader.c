@@ -50,8 +50,10 @@ int main(int argc, char **argv)
         const struct jury_row *rows = (const void *)(state_at + state->rows_at);
         uint64_t word = jury_load(&rows[member->row].word); /* to choose by it: see sequences */
         unsigned rank = jury_word_is_of(word, member->birth) ? jury_class_rank(word & 0xff) : 0;
-        printf("%s backend %u port %u weight %u rank %u policy %u\n", scope->name, member->row,
-               member->at.port, member->weight, rank, jury_word_flow_policy(word));
+        unsigned share = jury_word_share(word, state->version); /* weigh by weight x share */
+        printf("%s backend %u port %u weight %u share %u rank %u policy %u\n", scope->name,
+               member->row, member->at.port, member->weight, share, rank,
+               jury_word_flow_policy(word));
     }
     return layout_at == NULL || state_at == NULL;
 }

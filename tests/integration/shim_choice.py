@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Which backend a new connection gets: wrr, 5-tuple, classes, fail-open, closed, weight 0, retries."""
 # twin: shim-ignore-classes WRONG closed
+# twin: shim-ignore-share WRONG a share of its weight
 import collections
 import os
 import socket
@@ -52,6 +53,15 @@ def main():
     check(len(first) == 1, f"the same 5-tuple gets the same backend: {list(first)}")
     seen = names(ports["source"], 30)
     check(len(seen) == 1, f"the same source address gets the same backend: {dict(seen)}")
+
+    world.set("wrr", at["b1"], "healthy", share=20)
+    seen = names(ports["wrr"], 60)
+    check(seen == {"b1": 10, "b2": 30, "b3": 20}, f"a share of its weight, 20 % of 50: {dict(seen)}")
+    world.set("hash", at["b1"], "healthy", share=20)
+    seen = names(ports["hash"], N_FLOWS)
+    part = 100 * seen["b1"] / N_FLOWS  # 10 of 60; five standard deviations are 3.4 points
+    check(abs(part - 16.7) < 3.4, f"a share of its weight by 5-tuple: {part:.1f} %, wanted 16.7")
+    world.set("hash", at["b1"], "healthy")
 
     world.set("wrr", at["b1"], "none")
     seen = names(ports["wrr"], 25)

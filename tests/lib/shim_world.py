@@ -147,8 +147,8 @@ class Feed:
         self.revision += 1
         return int(self.tell(f"publish {self.revision}"))
 
-    def set(self, group, at, row_class, policy="keep", deadline_ms=0):
-        return int(self.tell(f"set {group} {at} {row_class} {policy} {deadline_ms}"))
+    def set(self, group, at, row_class, policy="keep", deadline_ms=0, share=100):
+        return int(self.tell(f"set {group} {at} {row_class} {policy} {deadline_ms} {share}"))
 
     def planes(self):
         return json.loads(self.tell(f"planes {self.status}"))
@@ -215,9 +215,9 @@ class World:
             self.shim.start()
         self.feed.wait_adopted(generation)
 
-    def set(self, *arguments):
+    def set(self, *arguments, **named):
         """A word, adopted by the shim."""
-        self.feed.wait_adopted(self.feed.set(*arguments))
+        self.feed.wait_adopted(self.feed.set(*arguments, **named))
 
 
 class Client:

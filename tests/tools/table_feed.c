@@ -103,6 +103,7 @@ static void feed_set(struct feed *feed, char *words[], int n_words)
     }
     uint32_t timeout_ms = (uint32_t)strtoul(words[5], NULL, 10);
     word->row_class = (uint8_t)class_of(words[3]);
+    word->weight_percent = n_words > 6 ? (uint8_t)strtoul(words[6], NULL, 10) : 100;
     word->flow_policy = (uint8_t)policy_of(words[4]);
     word->deadline_boot_ns = timeout_ms == 0 ? 0 : drain_deadline(clock_boottime_ns(), timeout_ms);
     word->deadline_cause = timeout_ms == 0 ? DEADLINE_NONE : DEADLINE_DRAIN;

@@ -149,6 +149,40 @@ static void I14_a_new_member_takes_its_share_and_moves_nothing_else(void **state
     assert_in_range(n_taken, N_KEYS / 11 - 500, N_KEYS / 11 + 500);
 }
 
+static void another_share_of_one_weight_moves_no_flow_between_the_others(void **state)
+{
+    (void)state;
+    static const uint8_t shares[] = {100, 82, 55, 10, 1, 10, 55, 82, 100};
+    struct members members;
+    uint8_t after[10];
+    uint8_t before[10];
+    uint32_t n_of_it = 0;
+
+    members_init(&members, 10);
+    memset(before, 100, sizeof before);
+    memcpy(after, before, sizeof before);
+    for (size_t step = 1; step < sizeof shares; step++) {
+        struct select_set was_set = set_of(&members);
+        struct select_set set = set_of(&members);
+        bool falls = shares[step] < shares[step - 1];
+
+        before[4] = shares[step - 1];
+        after[4] = shares[step];
+        was_set.shares = before;
+        set.shares = after;
+        n_of_it = 0;
+        for (uint32_t i = 0; i < N_KEYS; i++) {
+            uint32_t was = choose(&was_set, i);
+            uint32_t now = choose(&set, i);
+
+            assert_true(now == was || (falls ? was : now) == 4);
+            n_of_it += now == 4;
+        }
+        double wanted = N_KEYS * shares[step] / (900.0 + shares[step]);
+        assert_true(n_of_it > wanted - 500 && n_of_it < wanted + 500);
+    }
+}
+
 static void shares_follow_the_weights(void **state)
 {
     (void)state;
@@ -337,6 +371,41 @@ static void rr_counts_every_weight_as_one(void **state)
     assert_int_equal(n_turns[2], 0);
 }
 
+static void a_share_counts_in_turns_to_the_hundredth_of_a_weight(void **state)
+{
+    (void)state;
+    struct members members;
+    uint8_t shares[3] = {100, 25, 100};
+    int32_t credits[3] = {0};
+    struct select_turn turn = {.credits = credits, .n_members = 3};
+    uint32_t n_wrr[3] = {0};
+    uint32_t n_rr[3] = {0};
+
+    members_init(&members, 3);
+    members.weights[0] = members.weights[1] = 1; /* a quarter of 1 is not nothing */
+    members.ranks[2] = 0;
+    struct select_set set = set_of(&members);
+    uint64_t whole = select_signature(&set, 1);
+    set.shares = shares;
+    for (int i = 0; i < 10; i++) {
+        n_wrr[select_by_turn(&set, 1, false, &turn)]++;
+    }
+    members.weights[1] = 100;
+    memset(credits, 0, sizeof credits);
+    for (int i = 0; i < 10; i++) {
+        n_rr[select_by_turn(&set, 1, true, &turn)]++;
+    }
+
+    assert_int_equal(n_wrr[0], 8);
+    assert_int_equal(n_wrr[1], 2);
+    assert_int_equal(n_rr[0], 8);
+    assert_int_equal(n_rr[1], 2);
+    members.weights[1] = 1;
+    assert_true(select_signature(&set, 1) != whole);
+    shares[1] = 100;
+    assert_true(select_signature(&set, 1) == whole);
+}
+
 static void signature_changes_with_the_usable_members_and_their_weights_only(void **state)
 {
     (void)state;
@@ -442,6 +511,7 @@ int main(void)
         cmocka_unit_test(A36_with_two_of_four_down_no_flow_goes_to_a_down_one),
         cmocka_unit_test(A36_removing_one_of_ten_moves_its_flows_and_no_others),
         cmocka_unit_test(I14_a_new_member_takes_its_share_and_moves_nothing_else),
+        cmocka_unit_test(another_share_of_one_weight_moves_no_flow_between_the_others),
         cmocka_unit_test(shares_follow_the_weights),
         cmocka_unit_test(shares_among_a_thousand_members_are_even_to_what_chance_allows),
         cmocka_unit_test(A25_a_member_of_weight_zero_gets_nothing_and_rank_passes_it_over),
@@ -449,6 +519,7 @@ int main(void)
         cmocka_unit_test(wrr_is_exact_over_each_cycle_and_does_not_clump),
         cmocka_unit_test(wrr_is_exact_over_a_window_that_begins_anywhere),
         cmocka_unit_test(rr_counts_every_weight_as_one),
+        cmocka_unit_test(a_share_counts_in_turns_to_the_hundredth_of_a_weight),
         cmocka_unit_test(signature_changes_with_the_usable_members_and_their_weights_only),
         cmocka_unit_test(slots_of_a_scope_are_the_smallest_prime_of_a_hundred_for_each),
         cmocka_unit_test(selection_array_gives_each_member_its_share_to_two_slots),

@@ -1,6 +1,8 @@
 /* Writer and reader of the forwarding table in one process: what is written is what is read. */
 #include "table_fixture.h"
 
+#include <fcntl.h>
+
 static void nothing_is_visible_before_the_first_publish(void **state)
 {
     (void)state;
@@ -85,6 +87,91 @@ static void a_scope_copy_follows_the_words_and_costs_nothing_when_they_rest(void
     assert_int_equal(table_scopes_version(scopes, 0), version + 1);
     assert_int_equal(table_scopes_n_stale(scopes), 0);
     table_scopes_free(scopes);
+    table_snapshot_unref(snapshot);
+    setup_close(&setup);
+}
+
+static void a_share_of_the_weight_is_a_change_of_the_scope(void **state)
+{
+    (void)state;
+    struct setup setup;
+    setup_init(&setup);
+    CHECK(&setup, sketch_publish(setup.sketch, setup.writer, setup.dir, 1, &setup.err));
+    struct table_snapshot *snapshot = look_new(&setup);
+    struct table_scopes *scopes = table_scopes_new(snapshot);
+    struct select_set set = table_scopes_take(scopes, 0);
+    uint32_t version = table_scopes_version(scopes, 0);
+    assert_int_equal(set.shares[0], 100); /* nobody said anything: the whole weight */
+
+    struct row_word word = *sketch_word(setup.sketch, "api", "10.0.0.1:80");
+    word.weight_percent = 37;
+    CHECK(&setup, table_writer_apply(setup.writer, &word, 1, 2, &setup.err));
+    set = table_scopes_take(scopes, 0);
+
+    assert_int_equal(set.shares[0], 37);
+    assert_int_equal(set.weights[0], 100);
+    assert_int_equal(set.ranks[0], 1);
+    assert_int_equal(set.shares[1], 100);
+    assert_int_equal(table_scopes_version(scopes, 0), version + 1);
+    struct table_row row = table_snapshot_row(snapshot, word.row, word.birth);
+    assert_int_equal(row.share, 37);
+    assert_int_equal(row.row_class, JURY_CLASS_HEALTHY);
+    table_scopes_free(scopes);
+    table_snapshot_unref(snapshot);
+    setup_close(&setup);
+}
+
+static void a_word_of_an_older_table_has_its_whole_weight(void **state)
+{
+    (void)state;
+    uint64_t now = JURY_VERSION_WORD(1, 2);
+    uint64_t before = JURY_VERSION_WORD(1, 1); /* the count of changes had those bits */
+
+    assert_int_equal(jury_word_share(UINT64_C(40) << 40, now), 40);
+    assert_int_equal(jury_word_share(UINT64_C(40) << 40, before), 100);
+    assert_int_equal(jury_word_share(0, now), 100);
+    assert_int_equal(jury_word_share(UINT64_C(101) << 40, now), 100);
+    assert_int_equal(jury_word_share(UINT64_C(1) << 40, JURY_VERSION_WORD(1, 9)), 1);
+}
+
+/* Write into the current state file, as after 16 million changes of one row. */
+static void set_word(struct setup *setup, uint32_t row, uint64_t word)
+{
+    DIR *dir = opendir(setup->dir);
+    char path[SCRATCH_BYTES + 300] = "";
+
+    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        if (strncmp(entry->d_name, "state.", 6) == 0) {
+            snprintf(path, sizeof path, "%s/%s", setup->dir, entry->d_name);
+        }
+    }
+    closedir(dir);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    off_t at = (off_t)(sizeof(struct jury_state) + row * sizeof(struct jury_row));
+    assert_int_equal(pwrite(fd, &word, sizeof word, at), sizeof word);
+    close(fd);
+}
+
+static void the_count_of_changes_wraps_and_touches_nothing_beside_it(void **state)
+{
+    (void)state;
+    struct setup setup;
+    setup_init(&setup);
+    CHECK(&setup, sketch_publish(setup.sketch, setup.writer, setup.dir, 1, &setup.err));
+    struct table_snapshot *snapshot = look_new(&setup);
+    struct row_word word = *sketch_word(setup.sketch, "api", "10.0.0.1:80");
+    uint64_t before = jury_load(table_snapshot_word(snapshot, word.row));
+
+    set_word(&setup, word.row, before | UINT64_C(0xffffff) << 16);
+    word.row_class = ROW_NONE;
+    word.weight_percent = 64;
+    CHECK(&setup, table_writer_apply(setup.writer, &word, 1, 2, &setup.err));
+
+    struct table_row row = table_snapshot_row(snapshot, word.row, word.birth);
+    assert_int_equal(row.n_changes, 0);
+    assert_int_equal(row.share, 64);
+    assert_int_equal(row.row_class, JURY_CLASS_NONE);
     table_snapshot_unref(snapshot);
     setup_close(&setup);
 }
@@ -252,6 +339,9 @@ int main(void)
         cmocka_unit_test(nothing_is_visible_before_the_first_publish),
         cmocka_unit_test(what_is_written_is_what_is_read),
         cmocka_unit_test(a_scope_copy_follows_the_words_and_costs_nothing_when_they_rest),
+        cmocka_unit_test(a_share_of_the_weight_is_a_change_of_the_scope),
+        cmocka_unit_test(a_word_of_an_older_table_has_its_whole_weight),
+        cmocka_unit_test(the_count_of_changes_wraps_and_touches_nothing_beside_it),
         cmocka_unit_test(a_new_layout_leaves_rows_where_they_are_and_the_old_file_goes),
         cmocka_unit_test(a_state_file_that_is_too_small_is_replaced_with_all_its_words),
         cmocka_unit_test(a_new_agent_goes_on_above_the_old_generation_whatever_its_epoch),
