@@ -227,6 +227,9 @@ CAMPAIGNS = {
     "bench-votes": ("what votes cost: 100,000 targets and 16 nodes, {count} rounds; on an idle machine",
                     "bench", "/usr/bin/python3 tests/bench/scale.py --bin build/bench/bin "
                     "--rounds {count}", 4),
+    "bench-probes": ("what probes cost, in alternation with haproxy, {count} rounds; on an idle machine",
+                     "bench", "/usr/bin/python3 tests/bench/probe_cost.py --bin build/bench/bin "
+                     "--rounds {count}", 4),
     "fresh-root": ("both set-up commands in a clean Debian 12 root", None,
                    "tests/lib/fresh_root", 1),
     "compose": ("the compose file in a real Docker: build, health, replies, an agent replaced", None,

@@ -1,0 +1,140 @@
+#!/usr/bin/python3
+"""What a probe costs: a jury-agent against haproxy's health checks, in alternation.
+
+Both run by themselves on processor 0, with the same backends and interval; the backends are on
+processor 1, in another namespace, and count what comes, of either. The cost is user and system time
+of the whole process (all of an agent: probes, votes, verdicts, table, RPC) by what the backends
+counted in the same time. Each round starts both anew; ratios are taken within a round.
+
+The backends of tcp answer in the driver (tests/tools/syn_reflector.c) and cost less than the
+cheapest probe, the same for all. haproxy's tcp check is SYN, SYN-ACK, RST, also beside our full
+handshakes, which have an ACK more.
+
+usage: probe_cost.py --bin BIN [--rounds N] [--window-ms N] [--points NAME,...]
+Points: see POINTS. It fails when one costs more than BOUND times what its goal says.
+"""
+import os
+import statistics
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from bench_rivals import Far, Haproxy, Jury, cpu_ns, resident_bytes  # noqa: E402
+from cluster import check, run, wait_until  # noqa: E402
+
+# name: (kind, targets, interval of ours and of haproxy's in ms, goal: haproxy's cost by ours).
+# At saturation haproxy does as many as it can of what is asked; the shortest interval of ours is
+# 100 ms, so ours is given more targets.
+POINTS = {
+    "half-open": ("half-open", (4000, 100), (1000, 10), 4.0),
+    "half-open-10000": ("half-open", (10000, 1000), (10000, 1000), 3.5),
+    "half-open-1000": ("half-open", (1000, 1000), (1000, 1000), 3.0),
+    "full": ("full", (2000, 100), (1000, 10), 1.8),
+    "http": ("http", (1000, 100), (1000, 10), 1.6),
+    "http-1000": ("http", (1000, 1000), (1000, 1000), None),
+    # The same rate, ever more targets: what does a probe cost?
+    "flat-1000": ("half-open", (1000, 100), None, None),
+    "flat-100000": ("half-open", (100000, 10000), None, None),
+}
+BOUND = 10  # a goal missed by more is a failure
+MEMORY_GOAL_BYTES = 1024
+SETTLE_S = 1.2  # more than an interval of those with a rate
+
+
+def measure(rival, far, kind, load, window_s):
+    """One life of a rival: cost in us, probes a second, bytes, and the part of it by thread."""
+    n_targets, interval_ms = load
+    rival.start(kind, n_targets, interval_ms)
+    begin = far.count()
+    wait_until("the backends of %s are probed" % rival.name, 60,
+               lambda: rival.pid and far.count() - begin >= n_targets)
+    time.sleep(SETTLE_S)
+    before, cpu, started = far.count(), cpu_ns(rival.pid), time.monotonic()
+    time.sleep(window_s)
+    n, after, took = far.count() - before, cpu_ns(rival.pid), time.monotonic() - started
+    check(n > 0, "%s probes nothing" % rival.name)
+    by_thread = {name: (ns - cpu.get(name, 0)) / 1000 / n for name, ns in after.items()}
+    return {"us": sum(by_thread.values()), "rate": n / took, "bytes": resident_bytes(rival.pid),
+            "by_thread": by_thread, "counts": rival.probes()}
+
+
+def one_life(kind_of_rival, options, kind, load, window_s):
+    far = Far(options.bin, kind == "http")
+    rival = kind_of_rival(far, options)
+    try:
+        return measure(rival, far, kind, load, window_s)
+    finally:
+        rival.stop()
+        far.close()
+
+
+def check_engine(name, kind, counts):
+    """Which engine made them."""
+    engine = "packet" if kind == "half-open" else "connect"
+    other = "connect" if kind == "half-open" else "packet"
+    check(counts["probes_by_" + engine] > 0 and counts["probes_by_" + other] == 0,
+          "%s: not by the engine %s" % (name, engine))
+    failed = {word: n for word, n in counts.items()
+              if word.startswith("probe_results{") and n > 0 and "{ok}" not in word}
+    check(sum(failed.values()) <= counts["probes_finished"] / 100,
+          "%s: backends that are well have %s" % (name, failed))
+
+
+def spread(values, form="%.2f"):
+    return " / ".join(form % value for value in (min(values), statistics.median(values),
+                                                 max(values)))
+
+
+def run_point(name, options):
+    kind, ours, theirs, goal = POINTS[name]
+    rounds = []
+    for _ in range(options.rounds):
+        of_jury = one_life(Jury, options, kind, ours, options.window_ms / 1000)
+        check_engine(name, kind, of_jury["counts"])
+        of_haproxy = theirs and one_life(Haproxy, options, kind, theirs, options.window_ms / 1000)
+        rounds.append((of_jury, of_haproxy))
+    mine = [a["us"] for a, _ in rounds]
+    threads = max((a["by_thread"] for a, _ in rounds[:1]), key=len)
+    text = "%-16s us %s (%.0f/s; %s)" % (
+        name, spread(mine, "%.1f"), statistics.median(a["rate"] for a, _ in rounds),
+        ", ".join("%s %.1f" % (thread, us) for thread, us in
+                  sorted(threads.items(), key=lambda row: -row[1])[:3]))
+    ratios = [b["us"] / a["us"] for a, b in rounds if b]
+    if ratios:
+        text += "; haproxy us %s (%.0f/s); haproxy by ours %s" % (
+            spread([b["us"] for _, b in rounds], "%.1f"),
+            statistics.median(b["rate"] for _, b in rounds), spread(ratios))
+    if goal:
+        reached = statistics.median(ratios)
+        text += ", goal %.1f: %s" % (goal, "reached" if reached >= goal else
+                                     "missed by %.2f" % (goal / reached))
+        check(reached * BOUND >= goal, text)
+    print(text, flush=True)
+    return rounds
+
+
+def memory(rounds_of):
+    """Bytes a target: what 9,000 more of them take."""
+    for at, who in enumerate(("jury", "haproxy")):
+        many = statistics.median(r[at]["bytes"] for r in rounds_of["half-open-10000"])
+        few = statistics.median(r[at]["bytes"] for r in rounds_of["half-open-1000"])
+        print("memory a target, %s: %.0f bytes" % (who, (many - few) / 9000)
+              + (" (goal %d)" % MEMORY_GOAL_BYTES if who == "jury" else ""), flush=True)
+
+
+def test(options):
+    names = options.points.split(",")
+    check(set(names) <= set(POINTS), "there are the points " + ", ".join(POINTS))
+    rounds_of = {name: run_point(name, options) for name in names}
+    if {"half-open-10000", "half-open-1000"} <= set(names):
+        memory(rounds_of)
+    if {"half-open-10000", "flat-1000", "flat-100000"} <= set(names):
+        cost = {name: statistics.median(a["us"] for a, _ in rounds_of[name])
+                for name in ("flat-1000", "half-open-10000", "flat-100000")}
+        print("a probe of 10,000 a second, by targets: 1,000 %.1f us, 10,000 %.1f us, 100,000 %.1f us"
+              % tuple(cost.values()))
+    print("; ".join("%s %s" % (name, spread([b["us"] / a["us"] for a, b in rounds if b]))
+                    for name, rounds in rounds_of.items() if rounds[0][1]))
+
+
+run(test, rounds=4, window_ms=3000, points=",".join(POINTS))
