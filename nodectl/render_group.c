@@ -214,11 +214,20 @@ static void put_drain_cell(struct render_table *table, const Jury__V1__DrainStat
                     drain->remaining != NULL ? render_duration(drain->remaining, text) : "0s");
     } else if (drain->is_done) {
         render_cell(table, "done%s", drain->n_uncounted_nodes > 0 ? ", flows unknown" : "");
-    } else if (drain->remaining != NULL) {
-        render_cell(table, "%" PRIu64 " flow%s, %s left", drain->n_flows,
-                    drain->n_flows == 1 ? "" : "s", render_duration(drain->remaining, text));
     } else {
-        render_cell(table, "%" PRIu64 " flow%s", drain->n_flows, drain->n_flows == 1 ? "" : "s");
+        char flows[RENDER_TEXT_BYTES] = "flows not counted yet";
+
+        /* Of more nodes some may be counted: then it is at least so many. */
+        if (drain->n_unreported_nodes == 0 || drain->n_flows > 0) {
+            snprintf(flows, sizeof flows, "%" PRIu64 " flow%s%s", drain->n_flows,
+                     drain->n_flows == 1 ? "" : "s",
+                     drain->n_unreported_nodes > 0 ? " or more" : "");
+        }
+        if (drain->remaining != NULL) {
+            render_cell(table, "%s, %s left", flows, render_duration(drain->remaining, text));
+        } else {
+            render_cell(table, "%s", flows);
+        }
     }
 }
 
@@ -298,16 +307,18 @@ static void put_nodes(FILE *out, const char *title, const uint64_t nodes[], size
 /* What is known of the flows; nothing is said of a number that nobody counted. */
 static void put_flows(FILE *out, const Jury__V1__DrainStatus *drain)
 {
-    bool is_known = drain->n_uncounted_nodes == 0;
+    bool is_known = drain->n_uncounted_nodes + drain->n_unreported_nodes == 0;
 
     if (is_known || drain->n_flows > 0) {
         fprintf(out, ", %" PRIu64 " flow%s left%s", drain->n_flows, drain->n_flows == 1 ? "" : "s",
                 is_known ? "" : " where they are counted");
     }
     put_nodes(out, ", flows are not known on", drain->uncounted_nodes, drain->n_uncounted_nodes);
-    if (!is_known) {
+    if (drain->n_uncounted_nodes > 0) {
         fputs(" (no data plane counts there)", out);
     }
+    put_nodes(out, ", flows are not counted yet on", drain->unreported_nodes,
+              drain->n_unreported_nodes);
     if (drain->n_closed > 0) {
         fprintf(out, ", %" PRIu64 " %s closed by the drain", drain->n_closed,
                 drain->n_closed == 1 ? "was" : "were");

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "agent/core/engine_state.h"
+#include "common/base/plant.h"
 
 uint64_t engine_row_deadline_ns(const struct engine_backend *backend)
 {
@@ -190,17 +191,52 @@ uint64_t engine_drain_uncounted(const struct engine *engine, const struct drain 
     return drain_uncounted(drain, find_observers(engine), find_silent(engine));
 }
 
+uint64_t engine_drain_waiting(const struct engine *engine, uint32_t row)
+{
+    return id_set_has(&engine->waiting_drains, row) ? find_observers(engine) : 0;
+}
+
+uint64_t engine_drain_unreported(const struct engine *engine, const struct drain *drain)
+{
+    return engine_drain_pending(engine, drain) & ~drain->reported &
+           ~engine_drain_uncounted(engine, drain);
+}
+
+static void log_done(struct engine *engine, struct drain *drain)
+{
+    const struct engine_backend *backend = &engine->backends[drain->row];
+    uint64_t uncounted = engine_drain_uncounted(engine, drain);
+
+    if (drain->is_told) {
+        return;
+    }
+    struct event *event = engine_log(engine, EVENT_DRAIN_DONE);
+    drain->is_told = true;
+    event->backend = backend->at;
+    memcpy(event->group, engine->scopes[backend->scope].name, sizeof event->group);
+    event->n_flows = drain_flows(drain, ~uncounted);
+    event->n_uncounted = (uint8_t)__builtin_popcountll(uncounted);
+}
+
+/* The row is about to be another one, to drain anew, to be enabled or to be gone. Its drain may be
+ * over since the last vote interval: that is told now or never. A removal is purged when every node
+ * is done, whether this one heard it or not. */
+void engine_leave_drain(struct engine *engine, uint32_t row)
+{
+    struct drain *drain = drains_find(&engine->drains, row);
+    bool is_purged = drain != NULL && engine->backends[row].life == LIFE_REMOVING;
+
+    if (drain != NULL && !plant_is("drain-end-untold") &&
+        (is_purged || engine_drain_pending(engine, drain) == 0)) {
+        log_done(engine, drain);
+    }
+}
+
 static void tell_done(struct engine *engine, struct drain *drain, struct engine_actions *actions)
 {
     const struct engine_backend *backend = &engine->backends[drain->row];
 
-    if (!drain->is_told) {
-        struct event *event = engine_log(engine, EVENT_DRAIN_DONE);
-
-        drain->is_told = true;
-        event->backend = backend->at;
-        memcpy(event->group, engine->scopes[backend->scope].name, sizeof event->group);
-    }
+    log_done(engine, drain);
     if (backend->life != LIFE_REMOVING) {
         return;
     }

@@ -199,6 +199,9 @@ void engine_update_row(struct engine *engine, uint32_t scope, const struct catal
         link_user(engine, row);
         id_set_add(&engine->dirty_slots, from->target.slot);
     }
+    if (!is_new && backend->drain_revision != from->drain_revision) {
+        engine_leave_drain(engine, row);
+    }
     backend->backend_id = from->id;
     backend->at = from->spec.at;
     backend->scope = scope;
@@ -220,6 +223,7 @@ void engine_free_row(struct engine *engine, uint32_t row)
 {
     engine_unlink_user(engine, row);
     timers_clear(&engine->row_timers, row);
+    engine_leave_drain(engine, row);
     drains_drop(&engine->drains, row);
     id_set_remove(&engine->waiting_drains, row);
     engine->backends[row] = (struct engine_backend){0};

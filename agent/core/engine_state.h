@@ -494,6 +494,8 @@ bool engine_table_is_open(const struct engine *engine);
 
 /* engine_drain.c */
 void engine_follow_drain(struct engine *engine, uint32_t row);
+/* Before the row's drain is another one, or none. */
+void engine_leave_drain(struct engine *engine, uint32_t row);
 void engine_hear_report(struct engine *engine, uint64_t peer, const struct drain_report *report);
 void engine_take_data_plane(struct engine *engine, const struct data_plane_status *status);
 void engine_run_drains(struct engine *engine, struct engine_actions *actions);
@@ -501,6 +503,10 @@ void engine_run_drains(struct engine *engine, struct engine_actions *actions);
 uint64_t engine_drain_pending(const struct engine *engine, const struct drain *drain);
 /* Observers whose flows are not known. */
 uint64_t engine_drain_uncounted(const struct engine *engine, const struct drain *drain);
+/* Observers that are waited for and have said nothing of their flows yet. */
+uint64_t engine_drain_unreported(const struct engine *engine, const struct drain *drain);
+/* All of them, of a drain that has no place yet; of none else. */
+uint64_t engine_drain_waiting(const struct engine *engine, uint32_t row);
 /* Deadline of a drain or removal in boot time; 0 = none. */
 uint64_t engine_row_deadline_ns(const struct engine_backend *backend);
 

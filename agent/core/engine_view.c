@@ -282,12 +282,18 @@ static void view_flows(const struct engine *engine, uint32_t row, uint64_t boot_
             word->deadline_boot_ns > boot_ns ? word->deadline_boot_ns - boot_ns : 0;
     }
     if (drain == NULL) {
+        uint64_t waiting = engine_drain_waiting(engine, row);
+
+        view->n_nodes_pending = list_nodes(engine, waiting, view->pending);
+        view->n_nodes_unreported = list_nodes(engine, waiting, view->unreported);
         return;
     }
     uint64_t uncounted = engine_drain_uncounted(engine, drain);
     view->n_flows = drain_flows(drain, ~uncounted);
     view->n_closed = drain_closed(drain, UINT64_MAX);
     view->n_nodes_uncounted = list_nodes(engine, uncounted, view->uncounted);
+    view->n_nodes_unreported =
+        list_nodes(engine, engine_drain_unreported(engine, drain), view->unreported);
     view->n_nodes_pending = list_nodes(engine, engine_drain_pending(engine, drain), view->pending);
 }
 

@@ -117,16 +117,18 @@ struct backend_view {
     struct next_change down, up;
     char sentence[256]; /* the state and its ground in one sentence */
 
-    uint8_t row_class;               /* enum row_class */
-    uint8_t flow_policy;             /* enum flow_policy */
-    uint8_t deadline_cause;          /* enum deadline_cause */
-    uint64_t deadline_in_ns;         /* 0 = none or passed */
-    uint64_t n_flows;                /* of all nodes that count, while draining or removing */
-    uint64_t n_closed;               /* by the drain, on all nodes that count */
-    uint8_t n_nodes_uncounted;       /* whose flows are not known */
-    uint64_t uncounted[LIMIT_NODES]; /* those, by id */
-    uint8_t n_nodes_pending;         /* not done with the drain */
-    uint64_t pending[LIMIT_NODES];   /* those, by id */
+    uint8_t row_class;                /* enum row_class */
+    uint8_t flow_policy;              /* enum flow_policy */
+    uint8_t deadline_cause;           /* enum deadline_cause */
+    uint64_t deadline_in_ns;          /* 0 = none or passed */
+    uint64_t n_flows;                 /* of all nodes that count, while draining or removing */
+    uint64_t n_closed;                /* by the drain, on all nodes that count */
+    uint8_t n_nodes_uncounted;        /* whose flows are not known */
+    uint64_t uncounted[LIMIT_NODES];  /* those, by id */
+    uint8_t n_nodes_unreported;       /* pending, and have said nothing of their flows yet */
+    uint64_t unreported[LIMIT_NODES]; /* those, by id */
+    uint8_t n_nodes_pending;          /* not done with the drain */
+    uint64_t pending[LIMIT_NODES];    /* those, by id */
 };
 
 /* ERR_NOTFOUND: no such group or backend in the adopted catalog. boot_ns for deadlines. */

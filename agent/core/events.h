@@ -67,6 +67,8 @@ struct event {
     uint8_t n_votes;
     uint8_t doubt_score;  /* 0..7, the highest of all kinds */
     uint8_t doubt_causes; /* bits 1 << enum doubt_cause */
+    uint8_t n_uncounted;  /* of a drain that is done: nodes whose flows nobody counts */
+    uint64_t n_flows;     /* of a drain that is done: left where they are counted */
     uint32_t n_backends;  /* so many of the group, told together; 0 = the one that is named */
     uint64_t node_id;     /* the peer, or this node */
     uint64_t revision;

@@ -182,6 +182,24 @@ static char *held_sentence(const struct view *view, const struct event *event, c
                        event->actor, event->n_fail, event->n_counted);
 }
 
+static char *drain_sentence(const struct view *view, const struct event *event, const char *what)
+{
+    struct wire_arena *arena = view->arena;
+
+    if (event->n_uncounted == 0 && event->n_flows == 0) {
+        return wire_format(arena, "%s has no flows left on any node", what);
+    }
+    const char *uncounted =
+        event->n_uncounted == 0
+            ? ""
+            : wire_format(arena, ", flows are not known on %u %s", event->n_uncounted,
+                          event->n_uncounted == 1 ? "node" : "nodes");
+    return wire_format(arena, "%s: the deadline has passed on every node, %" PRIu64 " %s left%s%s",
+                       what, event->n_flows, event->n_flows == 1 ? "flow" : "flows",
+                       event->n_uncounted == 0 ? "" : " where they are counted",
+                       uncounted == NULL ? "" : uncounted);
+}
+
 static char *sentence(const struct view *view, const struct event *event)
 {
     struct wire_arena *arena = view->arena;
@@ -222,7 +240,7 @@ static char *sentence(const struct view *view, const struct event *event)
     case EVENT_PEER_EPOCH:
         return wire_format(arena, "node %" PRIu64 " was started again", event->node_id);
     case EVENT_DRAIN_DONE:
-        return wire_format(arena, "%s has no flows left on any node", what);
+        return drain_sentence(view, event, what);
     case EVENT_SELF_DOUBT:
         return doubt_sentence(view, event);
     case EVENT_GUARD_CHANGED:

@@ -90,6 +90,8 @@ static Jury__V1__DrainStatus *drain_new(const struct view *view,
                                        &drain->pending_nodes);
     drain->n_uncounted_nodes = nodes_new(view, backend_view->uncounted,
                                          backend_view->n_nodes_uncounted, &drain->uncounted_nodes);
+    drain->n_unreported_nodes = nodes_new(
+        view, backend_view->unreported, backend_view->n_nodes_unreported, &drain->unreported_nodes);
     drain->is_done = is_ending && backend_view->n_nodes_pending == 0;
     return drain;
 }
