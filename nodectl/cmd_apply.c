@@ -1,125 +1,19 @@
-/* apply and validate: documents, offline and to the cluster. */
+/* apply: documents to the cluster, and what became of each. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/spec/advice.h"
 #include "common/spec/diff.h"
 #include "common/spec/field.h"
 #include "common/wire/object.h"
 #include "jury/v1/config.pb-c.h"
+#include "nodectl/change_set.h"
 #include "nodectl/commands.h"
 #include "nodectl/connect.h"
 #include "nodectl/load.h"
+#include "nodectl/remark.h"
 #include "nodectl/render.h"
-
-#define REQUEST_ARENA_BYTES ((size_t)512 * 1024 * 1024) /* every document that a file may hold */
-
-/* --- advice --- */
-
-static void put_advice(struct ctl *ctl, const struct spec_document *document, bool only_warnings)
-{
-    const struct spec_advice *rows[SPEC_N_ADVICE];
-    char object[LOAD_OBJECT_BYTES];
-    size_t n = spec_advise(document, rows);
-
-    load_object(document, object);
-    for (size_t i = 0; i < n; i++) {
-        if (rows[i]->is_warning) {
-            ctl_warn(ctl, "%s: %s", object, rows[i]->text);
-        } else if (!only_warnings) {
-            ctl_note(ctl, "advice: %s: %s", object, rows[i]->text);
-        }
-    }
-}
-
-/* What a shared check comes to, as far as the document tells: of the nodes it says nothing. */
-static void put_load(struct ctl *ctl, const struct spec_document *document)
-{
-    char object[LOAD_OBJECT_BYTES];
-
-    if (document->kind != SPEC_GROUP || !document->u.group->check.is_enabled ||
-        !check_is_shared(&document->u.group->check)) {
-        return;
-    }
-    const struct health_check *check = &document->u.group->check;
-    struct check_load one = check_load_of(check, 1);
-    struct check_load all = check_load_of(check, LIMIT_NODES);
-    double each = (double)one.steady_per_1000s / 1000;
-    load_object(document, object);
-    if (check->probers != 0) {
-        ctl_note(ctl,
-                 "%s: each backend sees %.3g probes a second from %u nodes; when one fails, at "
-                 "most %.3g of each node in the cluster",
-                 object, (double)all.steady_per_1000s / 1000, all.n_probers, 2 * each);
-    } else {
-        ctl_note(ctl,
-                 "%s: each backend sees %.3g probes a second of each node in the cluster; when "
-                 "one fails, at most %.3g",
-                 object, each, 2 * each);
-    }
-}
-
-static json_t *advice_json(const struct spec_set *set)
-{
-    const struct spec_advice *rows[SPEC_N_ADVICE];
-    json_t *list = json_array();
-
-    for (uint32_t d = 0; d < set->n_documents; d++) {
-        char object[LOAD_OBJECT_BYTES];
-        size_t n = spec_advise(&set->documents[d], rows);
-
-        load_object(&set->documents[d], object);
-        for (size_t i = 0; i < n; i++) {
-            json_array_append_new(list,
-                                  json_pack("{s:s, s:s, s:s, s:b, s:s}", "object", object, "id",
-                                            rows[i]->id, "field", rows[i]->path, "warning",
-                                            rows[i]->is_warning, "text", rows[i]->text));
-        }
-    }
-    return list;
-}
-
-static json_t *documents_json(const struct spec_set *set)
-{
-    json_t *list = json_array();
-
-    for (uint32_t i = 0; i < set->n_documents; i++) {
-        const struct spec_document *document = &set->documents[i];
-        char name[LIMIT_NAME_BYTES + 8];
-
-        spec_document_name(document, name, sizeof name);
-        json_array_append_new(
-            list, json_pack("{s:s, s:i, s:s, s:s}", "file", set->files[document->file], "line",
-                            (int)document->at.line, "kind",
-                            spec_kind_word((enum spec_kind)document->kind), "name", name));
-    }
-    return list;
-}
-
-int cmd_validate(struct ctl *ctl)
-{
-    struct spec_set set = {0};
-    int rc = load_documents(ctl, &set);
-
-    if (rc == 0 && ctl_is_json(ctl)) {
-        rc = ctl_print_json(ctl, json_pack("{s:o, s:o}", "documents", documents_json(&set),
-                                           "advice", advice_json(&set)));
-    } else if (rc == 0) {
-        for (uint32_t i = 0; i < set.n_documents; i++) {
-            const struct spec_document *document = &set.documents[i];
-            char object[LOAD_OBJECT_BYTES];
-
-            fprintf(ctl->out, "%s:%u: %s is valid\n", set.files[document->file],
-                    (unsigned)document->at.line, load_object(document, object));
-            put_load(ctl, document);
-            put_advice(ctl, document, false);
-        }
-    }
-    spec_set_close(&set);
-    return rc;
-}
 
 /* --- the request --- */
 
@@ -152,81 +46,21 @@ static void put_object(struct wire_arena *arena, const struct spec_document *fro
     }
 }
 
-static int build_request(struct ctl *ctl, const struct spec_set *set, struct wire_arena *arena,
-                         Jury__V1__ApplyRequest *request)
+/* Every document into the request. */
+static int fill_request(struct ctl *ctl, const struct spec_set *set, struct change_set *changes)
 {
-    Jury__V1__Document **documents =
-        wire_alloc_array(arena, set->n_documents, sizeof(Jury__V1__Document *));
+    int rc = change_set_init(ctl, changes, set->n_documents);
 
-    for (uint32_t i = 0; i < set->n_documents && documents != NULL; i++) {
-        documents[i] = WIRE_NEW(arena, Jury__V1__Document, jury__v1__document);
-        if (documents[i] == NULL) {
-            break;
-        }
-        put_object(arena, &set->documents[i], documents[i]);
-        if (ctl_has(ctl, FLAG_EXPECTED_REVISION)) {
-            documents[i]->precondition_case = JURY__V1__DOCUMENT__PRECONDITION_EXPECTED_REVISION;
-            documents[i]->expected_revision = ctl_number(ctl, FLAG_EXPECTED_REVISION);
-        }
+    for (uint32_t i = 0; rc == 0 && i < set->n_documents; i++) {
+        put_object(&changes->arena, &set->documents[i], changes->request.documents[i]);
     }
-    if (arena->failed) {
+    if (rc == 0 && changes->arena.failed) {
         return ctl_fail(ctl, ERR_LIMIT, "the documents are too large for one request: split them");
     }
-    request->documents = documents;
-    request->n_documents = set->n_documents;
-    request->dry_run = ctl_has(ctl, FLAG_DRY_RUN);
-    if (ctl_has(ctl, FLAG_FORCE)) {
-        request->force = WIRE_NEW(arena, Jury__V1__Force, jury__v1__force);
-        if (request->force == NULL) {
-            return ctl_fail(ctl, ERR_NOMEM, "out of memory");
-        }
-        request->force->count = (uint32_t)ctl_number(ctl, FLAG_FORCE);
-    }
-    return 0;
-}
-
-/* The server's refusal names a document by its index; a person wants its file and line. */
-static void name_document(struct ctl *ctl, const struct spec_set *set)
-{
-    const json_t *index = ctl->failure.metadata == NULL
-                              ? NULL
-                              : json_object_get(ctl->failure.metadata, "document_index");
-    char line[16];
-
-    if (index == NULL || !json_is_string(index)) {
-        return;
-    }
-    unsigned long at = strtoul(json_string_value(index), NULL, 10);
-    if (at >= set->n_documents) {
-        return;
-    }
-    const struct spec_document *document = &set->documents[at];
-    snprintf(line, sizeof line, "%u", (unsigned)document->at.line);
-    snprintf(ctl->failure.lines, sizeof ctl->failure.lines, "  in the document at %.512s:%s",
-             set->files[document->file], line);
-    ctl_detail(ctl, "file", set->files[document->file]);
-    ctl_detail(ctl, "line", line);
+    return rc;
 }
 
 /* --- what a dry run would do --- */
-
-static const char *action_word(Jury__V1__ApplyAction action)
-{
-    switch (action) {
-    case JURY__V1__APPLY_ACTION__APPLY_ACTION_CREATE:
-        return "create";
-    case JURY__V1__APPLY_ACTION__APPLY_ACTION_CHANGE:
-        return "change";
-    case JURY__V1__APPLY_ACTION__APPLY_ACTION_NOTHING:
-        return "nothing";
-    case JURY__V1__APPLY_ACTION__APPLY_ACTION_DELETE:
-        return "delete";
-    case JURY__V1__APPLY_ACTION__APPLY_ACTION_UNSPECIFIED:
-    case _JURY__V1__APPLY_ACTION_IS_INT_SIZE:
-        break;
-    }
-    return "unknown";
-}
 
 static void put_changes(struct ctl *ctl, enum spec_kind kind, const void *before, const void *after)
 {
@@ -249,27 +83,44 @@ static void put_changes(struct ctl *ctl, enum spec_kind kind, const void *before
     spec_changes_close(&changes);
 }
 
-/* The fields of a group that would change; asks for the group as it is. */
-static void put_group_changes(struct ctl *ctl, const struct server_group *after)
+/* The group as it is. *ret_group: given, server_group_close and free; NULL on failure. */
+static int ask_before(struct ctl *ctl, const char *name, struct server_group **ret_group)
 {
-    char name[LIMIT_NAME_BYTES + 1];
+    char copy[LIMIT_NAME_BYTES + 1];
     Jury__V1__GetGroupRequest request;
     struct rpc_result result = {0};
-    struct server_group before = {0};
+    struct server_group *group = calloc(1, sizeof *group);
 
     jury__v1__get_group_request__init(&request);
-    snprintf(name, sizeof name, "%s", after->name);
-    request.name = name;
-    if (ctl_call(ctl, "jury.v1.GroupService/GetGroup", &request.base, &result) == 0) {
+    snprintf(copy, sizeof copy, "%s", name);
+    request.name = copy;
+    int rc = group == NULL ? ERR_NOMEM
+                           : ctl_try(ctl, "jury.v1.GroupService/GetGroup", &request.base, &result);
+    if (rc == 0) {
         const Jury__V1__GetGroupResponse *answer =
             (const Jury__V1__GetGroupResponse *)(const void *)result.response;
 
-        if (answer->group != NULL && wire_group_read(answer->group, &before, NULL) == 0) {
-            put_changes(ctl, SPEC_GROUP, &before, after);
-            server_group_close(&before);
-        }
+        rc = answer->group == NULL ? ERR_INVALID : wire_group_read(answer->group, group, NULL);
     }
     rpc_result_close(&result);
+    if (rc != 0) {
+        free(group);
+        return rc;
+    }
+    *ret_group = group;
+    return 0;
+}
+
+/* The fields of a group that would change. */
+static void put_group_changes(struct ctl *ctl, const struct server_group *after)
+{
+    struct server_group *before = NULL;
+
+    if (ask_before(ctl, after->name, &before) == 0) {
+        put_changes(ctl, SPEC_GROUP, before, after);
+        server_group_close(before);
+        free(before);
+    }
 }
 
 static void put_settings_changes(struct ctl *ctl, const struct cluster_settings *after)
@@ -279,7 +130,7 @@ static void put_settings_changes(struct ctl *ctl, const struct cluster_settings 
     struct cluster_settings before = {0};
 
     jury__v1__get_settings_request__init(&request);
-    if (ctl_call(ctl, "jury.v1.ClusterService/GetSettings", &request.base, &result) == 0) {
+    if (ctl_try(ctl, "jury.v1.ClusterService/GetSettings", &request.base, &result) == 0) {
         const Jury__V1__GetSettingsResponse *answer =
             (const Jury__V1__GetSettingsResponse *)(const void *)result.response;
 
@@ -298,7 +149,7 @@ static void put_dry_run(struct ctl *ctl, const struct spec_set *set,
         Jury__V1__ApplyAction action = answer->results[i]->action;
         char object[LOAD_OBJECT_BYTES];
 
-        fprintf(ctl->out, "%-8s %s\n", action_word(action), load_object(document, object));
+        fprintf(ctl->out, "%-8s %s\n", change_plan_word(action), load_object(document, object));
         if (action != JURY__V1__APPLY_ACTION__APPLY_ACTION_CHANGE) {
             continue;
         }
@@ -314,35 +165,100 @@ static void put_dry_run(struct ctl *ctl, const struct spec_set *set,
 
 /* --- apply --- */
 
-/* "group/web"; of the settings there is one. */
-static void put_name(FILE *out, const struct spec_document *document)
-{
-    char name[LIMIT_NAME_BYTES + 8];
+/* The groups of a set as they were before it, for what a change adds and removes; of more documents
+ * those of the rest are not asked for. */
+#define BEFORES_MAX 64
 
-    spec_document_name(document, name, sizeof name);
-    fprintf(out, "%s%s%s", spec_kind_info((enum spec_kind)document->kind)->path,
-            name[0] == '\0' ? "" : "/", name);
-}
+struct befores {
+    struct server_group *groups[BEFORES_MAX]; /* by document; NULL: no group, new, or not known */
+    size_t n;
+};
 
-static const char *done_word(Jury__V1__ApplyAction action)
+/* What cannot be known is not told: the change itself says what is wrong. But where nobody answers
+ * or nobody leads, it would only wait once more. Errors: ERR_UNREACHABLE, ERR_TIMEOUT,
+ * ERR_NOLEADER. */
+static int befores_ask(struct ctl *ctl, const struct spec_set *set, struct befores *befores)
 {
-    switch (action) {
-    case JURY__V1__APPLY_ACTION__APPLY_ACTION_CREATE:
-        return "created";
-    case JURY__V1__APPLY_ACTION__APPLY_ACTION_CHANGE:
-        return "configured";
-    case JURY__V1__APPLY_ACTION__APPLY_ACTION_NOTHING:
-        return "unchanged";
-    case JURY__V1__APPLY_ACTION__APPLY_ACTION_DELETE:
-        return "deleted";
-    case JURY__V1__APPLY_ACTION__APPLY_ACTION_UNSPECIFIED:
-    case _JURY__V1__APPLY_ACTION_IS_INT_SIZE:
-        break;
+    int rc = 0;
+
+    for (; befores->n < set->n_documents && befores->n < BEFORES_MAX; befores->n++) {
+        const struct spec_document *document = &set->documents[befores->n];
+
+        if (document->kind != SPEC_GROUP) {
+            continue;
+        }
+        rc = ask_before(ctl, document->u.group->name, &befores->groups[befores->n]);
+        if (rc != 0 && rc != ERR_NOTFOUND) {
+            break;
+        }
     }
-    return "applied";
+    if (rc == ERR_NOLEADER) {
+        ctl->failure.hint.text[0] = '\0'; /* a change cannot be stale */
+        const struct errmsg why = ctl->failure.message;
+
+        return ctl_fail(ctl, rc, "nothing was changed: %s", why.text);
+    }
+    return rc == ERR_UNREACHABLE || rc == ERR_TIMEOUT ? rc : 0;
 }
 
-static void put_applied(struct ctl *ctl, const struct spec_set *set,
+static void befores_close(struct befores *befores)
+{
+    for (size_t i = 0; i < befores->n; i++) {
+        if (befores->groups[i] != NULL) {
+            server_group_close(befores->groups[i]);
+            free(befores->groups[i]);
+        }
+    }
+}
+
+static bool has_backend(const struct server_group *group, const struct endpoint *at)
+{
+    for (uint32_t i = 0; i < group->n_backends; i++) {
+        if (endpoint_compare(&group->backends[i].at, at) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+#define NAMES_MAX 3
+
+/* "removes 10.0.0.3:80, 10.0.0.4:80", "..., 10.0.0.5:80 and 4 more": those that the other has not.
+ * Returns their number. */
+static uint32_t put_missing(FILE *out, const char *verb, const struct server_group *group,
+                            const struct server_group *other)
+{
+    char text[ENDPOINT_TEXT_BYTES];
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < group->n_backends; i++) {
+        const struct endpoint *at = &group->backends[i].at;
+
+        if (!has_backend(other, at) && ++n <= NAMES_MAX) {
+            fprintf(out, "%s%s", n == 1 ? verb : ", ", endpoint_format(at, text));
+        }
+    }
+    if (n > NAMES_MAX) {
+        fprintf(out, " and %" PRIu32 " more", n - NAMES_MAX);
+    }
+    return n;
+}
+
+/* ": adds 10.0.0.4:80; removes 10.0.0.3:80 (3 -> 3 backends)"; nothing if they are the same ones.
+ */
+static void put_backends(FILE *out, const struct server_group *before,
+                         const struct server_group *after)
+{
+    uint32_t n_added = put_missing(out, ": adds ", after, before);
+    uint32_t n_removed = put_missing(out, n_added > 0 ? "; removes " : ": removes ", before, after);
+
+    if (n_added + n_removed > 0) {
+        fprintf(out, " (%" PRIu32 " -> %" PRIu32 " backends)", before->n_backends,
+                after->n_backends);
+    }
+}
+
+static void put_applied(struct ctl *ctl, const struct spec_set *set, const struct befores *befores,
                         const Jury__V1__ApplyResponse *answer)
 {
     size_t n_unchanged = 0;
@@ -350,8 +266,13 @@ static void put_applied(struct ctl *ctl, const struct spec_set *set,
     for (size_t i = 0; i < answer->n_results && i < set->n_documents; i++) {
         Jury__V1__ApplyAction action = answer->results[i]->action;
 
-        put_name(ctl->out, &set->documents[i]);
-        fprintf(ctl->out, " %s\n", done_word(action));
+        load_put_name(ctl->out, &set->documents[i]);
+        fprintf(ctl->out, " %s", change_done_word(action));
+        if (action == JURY__V1__APPLY_ACTION__APPLY_ACTION_CHANGE && i < befores->n &&
+            befores->groups[i] != NULL) {
+            put_backends(ctl->out, befores->groups[i], set->documents[i].u.group);
+        }
+        fputc('\n', ctl->out);
         n_unchanged += action == JURY__V1__APPLY_ACTION__APPLY_ACTION_NOTHING;
     }
     if (n_unchanged == set->n_documents) {
@@ -364,33 +285,29 @@ static void put_applied(struct ctl *ctl, const struct spec_set *set,
 
 static int apply_set(struct ctl *ctl, const struct spec_set *set)
 {
-    Jury__V1__ApplyRequest request;
-    struct wire_arena arena;
-    struct rpc_result result = {0};
+    struct change_set changes = {0};
+    struct befores befores = {0};
+    int rc = fill_request(ctl, set, &changes);
 
-    jury__v1__apply_request__init(&request);
-    wire_arena_init(&arena, REQUEST_ARENA_BYTES);
-    int rc = build_request(ctl, set, &arena, &request);
-    if (rc == 0) {
-        rc = ctl_call(ctl, "jury.v1.ConfigService/Apply", &request.base, &result);
-        if (rc != 0) {
-            name_document(ctl, set);
-        }
+    if (rc == 0 && !ctl_is_json(ctl) && !ctl_has(ctl, FLAG_DRY_RUN)) {
+        rc = befores_ask(ctl, set, &befores);
     }
     if (rc == 0) {
-        const Jury__V1__ApplyResponse *answer =
-            (const Jury__V1__ApplyResponse *)(const void *)result.response;
+        rc = change_set_send(ctl, &changes, set);
+    }
+    if (rc == 0) {
+        const Jury__V1__ApplyResponse *answer = change_set_answer(&changes);
 
         if (ctl_is_json(ctl)) {
-            rc = ctl_print_message(ctl, result.response);
+            rc = ctl_print_message(ctl, &answer->base);
         } else if (ctl_has(ctl, FLAG_DRY_RUN)) {
             put_dry_run(ctl, set, answer);
         } else {
-            put_applied(ctl, set, answer);
+            put_applied(ctl, set, &befores, answer);
         }
     }
-    rpc_result_close(&result);
-    wire_arena_close(&arena);
+    befores_close(&befores);
+    change_set_close(&changes);
     return rc;
 }
 
@@ -399,14 +316,9 @@ int cmd_apply(struct ctl *ctl)
     struct spec_set set = {0};
     int rc = load_documents(ctl, &set);
 
-    if (rc == 0 && ctl_has(ctl, FLAG_EXPECTED_REVISION) && set.n_documents != 1) {
-        rc = ctl_fail(ctl, ERR_USAGE,
-                      "--expected-revision is about one object, and there are %u documents",
-                      (unsigned)set.n_documents);
-    }
     for (uint32_t i = 0; rc == 0 && i < set.n_documents; i++) {
-        put_load(ctl, &set.documents[i]);
-        put_advice(ctl, &set.documents[i], true);
+        remark_load(ctl, &set.documents[i]);
+        remark_advice(ctl, &set.documents[i], true);
     }
     if (rc == 0) {
         rc = apply_set(ctl, &set);

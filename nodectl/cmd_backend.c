@@ -1,4 +1,4 @@
-/* backend: list, drain, ready. */
+/* backend: list, drain, ready, weight, maintenance. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "common/base/clock.h"
+#include "common/base/str.h"
 #include "common/base/units.h"
 #include "jury/v1/group.pb-c.h"
 #include "nodectl/backend_ref.h"
@@ -295,4 +296,74 @@ int cmd_backend_drain(struct ctl *ctl)
         rc = wait_drained(ctl, &ref, revision);
     }
     return rc;
+}
+
+/* --- weight, maintenance --- */
+
+/* Sends it with what the flags say. what: that it is then, for people. */
+static int set_backend(struct ctl *ctl, Jury__V1__SetBackendRequest *request,
+                       struct backend_ref *ref, const char *what)
+{
+    struct rpc_result result = {0};
+    Jury__V1__Force force;
+    char endpoint[RENDER_TEXT_BYTES];
+
+    jury__v1__force__init(&force);
+    request->backend = &ref->ref;
+    if (ctl_has(ctl, FLAG_EXPECTED_REVISION)) {
+        request->precondition_case = JURY__V1__SET_BACKEND_REQUEST__PRECONDITION_EXPECTED_REVISION;
+        request->expected_revision = ctl_number(ctl, FLAG_EXPECTED_REVISION);
+    }
+    if (ctl_has(ctl, FLAG_FORCE)) {
+        force.count = (uint32_t)ctl_number(ctl, FLAG_FORCE);
+        request->force = &force;
+    }
+    int rc = ctl_call(ctl, "jury.v1.BackendService/SetBackend", &request->base, &result);
+    if (rc == 0 && ctl_is_json(ctl)) {
+        rc = ctl_print_message(ctl, result.response);
+    } else if (rc == 0) {
+        const Jury__V1__SetBackendResponse *answer =
+            (const Jury__V1__SetBackendResponse *)(const void *)result.response;
+
+        fprintf(ctl->out, "%s/%s %s %s revision %" PRIu64 "\n", ref->group,
+                render_endpoint(ref->address, ref->ref.port, endpoint), what,
+                answer->is_unchanged ? "already: unchanged at" : "since", answer->revision);
+    }
+    rpc_result_close(&result);
+    return rc;
+}
+
+int cmd_backend_weight(struct ctl *ctl)
+{
+    struct backend_ref ref;
+    Jury__V1__SetBackendRequest request;
+    uint64_t weight = 0;
+    char what[32];
+
+    if (!str_parse_u64(ctl->args[1], 100, &weight)) {
+        return ctl_fail(ctl, ERR_USAGE, "the weight must be 0..100, got \"%.40s\"", ctl->args[1]);
+    }
+    int rc = backend_ref_parse(ctl, ctl->args[0], &ref);
+    if (rc != 0) {
+        return rc;
+    }
+    jury__v1__set_backend_request__init(&request);
+    request.weight_choice_case = JURY__V1__SET_BACKEND_REQUEST__WEIGHT_CHOICE_WEIGHT;
+    request.weight = (uint32_t)weight;
+    snprintf(what, sizeof what, "has weight %" PRIu64, weight);
+    return set_backend(ctl, &request, &ref, what);
+}
+
+int cmd_backend_maintenance(struct ctl *ctl)
+{
+    struct backend_ref ref;
+    Jury__V1__SetBackendRequest request;
+    int rc = backend_ref_parse(ctl, ctl->args[0], &ref);
+
+    if (rc != 0) {
+        return rc;
+    }
+    jury__v1__set_backend_request__init(&request);
+    request.admin_state = JURY__V1__ADMIN_STATE__ADMIN_STATE_MAINTENANCE;
+    return set_backend(ctl, &request, &ref, "is in maintenance");
 }

@@ -225,6 +225,22 @@ int ctl_call(struct ctl *ctl, const char *method, const ProtobufCMessage *reques
     return rc;
 }
 
+int ctl_try(struct ctl *ctl, const char *method, const ProtobufCMessage *request,
+            struct rpc_result *result)
+{
+    struct ctl_failure kept = ctl->failure;
+
+    ctl->failure = (struct ctl_failure){0};
+    int rc = ctl_call(ctl, method, request, result);
+    if (rc == ERR_UNREACHABLE || rc == ERR_TIMEOUT || rc == ERR_NOLEADER) {
+        json_decref(kept.metadata);
+        return rc;
+    }
+    json_decref(ctl->failure.metadata);
+    ctl->failure = kept;
+    return rc;
+}
+
 /* --- lists --- */
 
 static void *field_at(ProtobufCMessage *message, const char *name)

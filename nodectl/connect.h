@@ -12,6 +12,12 @@
 int ctl_call(struct ctl *ctl, const char *method, const ProtobufCMessage *request,
              struct rpc_result *result);
 
+/* The same for what is only good to know: a refusal is told to the caller and nobody else, and what
+ * ctl->failure says stays. That nobody answers or leads (ERR_UNREACHABLE, ERR_TIMEOUT,
+ * ERR_NOLEADER) is a failure like any other: the next question would wait as long. */
+int ctl_try(struct ctl *ctl, const char *method, const ProtobufCMessage *request,
+            struct rpc_result *result);
+
 /* All pages of a list as one answer.
  *
  * request has `page_token`, the answer `next_page_token` and one repeated field. */

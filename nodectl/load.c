@@ -236,3 +236,12 @@ const char *load_object(const struct spec_document *document, char text[LOAD_OBJ
     }
     return text;
 }
+
+void load_put_name(FILE *out, const struct spec_document *document)
+{
+    char name[LIMIT_NAME_BYTES + 8];
+
+    spec_document_name(document, name, sizeof name);
+    fprintf(out, "%s%s%s", spec_kind_info((enum spec_kind)document->kind)->path,
+            name[0] == '\0' ? "" : "/", name);
+}

@@ -19,4 +19,7 @@ int load_public_key(struct ctl *ctl, const char *what, const char *text,
 #define LOAD_OBJECT_BYTES (LIMIT_NAME_BYTES + 32)
 const char *load_object(const struct spec_document *document, char text[LOAD_OBJECT_BYTES]);
 
+/* "group/web", as apply names what it did. */
+void load_put_name(FILE *out, const struct spec_document *document);
+
 #endif

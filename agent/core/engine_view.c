@@ -205,8 +205,10 @@ static void view_verdict(const struct engine *engine, const struct engine_backen
     view->since_ns = age_since(now_ns, backend->since_ns);
     view->is_unreachable = backend->is_unreachable;
     view_damping(engine, backend, now_ns, view);
-    view->reason = backend->reason;
-    view->http_status = backend->http_status;
+    if (backend->health_state == HEALTH_HEALTHY || backend->health_state == HEALTH_UNHEALTHY) {
+        view->reason = backend->reason; /* else it is that of a verdict of before */
+        view->http_status = backend->http_status;
+    }
     if ((backend->held_causes & HELD_LAST_KNOWN_GOOD) != 0) {
         view->kept_age_ns = engine->kept_age_ms * NS_PER_MS + age_of(now_ns, engine->kept_at_ns);
     }

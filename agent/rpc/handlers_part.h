@@ -4,8 +4,11 @@
 
 #include "agent/rpc/rpc_internal.h"
 #include "jury/v1/cluster.pb-c.h"
+#include "jury/v1/group.pb-c.h"
 #include "jury/v1/hold.pb-c.h"
 
+/* The count by which a caller agrees to a change that takes away much. force: may be NULL. */
+void part_force_read(const Jury__V1__Force *force, struct command *command);
 struct rpc_store part_store_of(const struct view *view);
 struct rpc_node part_node_of(const struct view *view);
 char *part_hex(struct wire_arena *arena, const uint8_t *data, size_t n_bytes);

@@ -250,6 +250,8 @@ int handle_apply_command(const ProtobufCMessage *request, struct command *ret_co
                          uint32_t *ret_index, struct errmsg *err);
 int handle_drain_command(const ProtobufCMessage *request, struct command *ret_command,
                          uint32_t *ret_index, struct errmsg *err);
+int handle_set_backend_command(const ProtobufCMessage *request, struct command *ret_command,
+                               uint32_t *ret_index, struct errmsg *err);
 int handle_ready_command(const ProtobufCMessage *request, struct command *ret_command,
                          uint32_t *ret_index, struct errmsg *err);
 int handle_set_hold_command(const ProtobufCMessage *request, struct command *ret_command,
@@ -266,6 +268,9 @@ ProtobufCMessage *handle_apply_answer_new(struct wire_arena *arena, const Protob
                                           const struct apply_answer *answer);
 ProtobufCMessage *handle_drain_answer_new(struct wire_arena *arena, const ProtobufCMessage *request,
                                           const struct apply_answer *answer);
+ProtobufCMessage *handle_set_backend_answer_new(struct wire_arena *arena,
+                                                const ProtobufCMessage *request,
+                                                const struct apply_answer *answer);
 ProtobufCMessage *handle_ready_answer_new(struct wire_arena *arena, const ProtobufCMessage *request,
                                           const struct apply_answer *answer);
 

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "common/base/err.h"
+#include "common/model/change.h"
 #include "common/model/cluster.h"
 #include "common/model/group.h"
 #include "common/model/listener.h"
@@ -35,6 +36,9 @@ Jury__V1__BackendRef *wire_backend_ref_new(struct wire_arena *arena, const char 
                                            const struct endpoint *at);
 int wire_backend_ref_read(const Jury__V1__BackendRef *ref, char ret_group[LIMIT_NAME_BYTES + 1],
                           struct endpoint *ret_at, struct errmsg *err);
+/* Group, address, weight and admin state of what is asked for, into a zeroed update. */
+int wire_backend_set_read(const Jury__V1__SetBackendRequest *message, struct backend_update *update,
+                          struct errmsg *err);
 Jury__V1__Rule *wire_rule_new(struct wire_arena *arena, const struct rule_column *column);
 /* `up` is set only where it was set apart. */
 Jury__V1__VerdictRule *wire_verdict_rule_new(struct wire_arena *arena,

@@ -2,6 +2,7 @@
 #include "common/wire/object.h"
 
 #include "common/base/units.h"
+#include "common/model/names.h"
 #include "common/wire/read_field.h"
 
 #define NANOS_PER_SECOND 1000000000
@@ -91,6 +92,23 @@ int wire_backend_ref_read(const Jury__V1__BackendRef *ref, char ret_group[LIMIT_
     }
     if (rc == 0) {
         *ret_at = at;
+    }
+    return rc;
+}
+
+int wire_backend_set_read(const Jury__V1__SetBackendRequest *message, struct backend_update *update,
+                          struct errmsg *err)
+{
+    int rc = wire_backend_ref_read(message->backend, update->group, &update->at, err);
+
+    if (rc == 0) {
+        rc = read_enum("admin_state", &names_admin_state, (int)message->admin_state,
+                       &update->admin_state, err);
+    }
+    if (rc == 0 &&
+        message->weight_choice_case == JURY__V1__SET_BACKEND_REQUEST__WEIGHT_CHOICE_WEIGHT) {
+        update->has_weight = true;
+        rc = read_u8("weight", message->weight, 0, 100, &update->weight, err);
     }
     return rc;
 }

@@ -112,7 +112,7 @@ def each_refusal_has_its_exit_status():
     for code, reason, status, word in rows:
         message = f"the sentence of {reason}"
         with agent_with(refuse(code, reason, message, [("count", "3")])) as agent:
-            Run(agent, "apply", "-f", EXAMPLE).expect(status, err=f"error: {message}\n")
+            Run(agent, "apply", "-f", EXAMPLE).expect(status, err=f"{message}\n")
             run = Run(agent, "apply", "-f", EXAMPLE, "-o", "json").expect(status)
             error = run.json(run.err)
             check(error.get("code") == word, f"{reason}: code is {error.get('code')}")
@@ -143,7 +143,7 @@ def no_leader_lists_each_peer():
             return status_answer(3, n_peers=2)
         raise Refusal(14, "NO_LEADER", "no leader is known")
     with agent_with(answer) as agent:
-        run = Run(agent, "apply", "-f", EXAMPLE).expect(9, err="error: no leader is known\n")
+        run = Run(agent, "apply", "-f", EXAMPLE).expect(9, err="error: nothing was changed: no leader is known\n")
         for node in (2, 3):
             check(f"node {node}: 10.0.0.{node}:7400, last heard 1m40s ago" in run.err,
                   f"node {node} is listed: {run.err}")
@@ -189,8 +189,10 @@ def backends(draining=False, done=False, seen=True, addresses=("10.0.0.1",)):
 def apply_sends_all_documents_as_one_change():
     with agent_with(lambda *_: M["ApplyResponse"](revision=43)) as agent:
         Run(agent, "apply", "-f", EXAMPLE).expect(0, out="applied 2 documents as revision 43\n")
-        method, request, envelope = agent.calls[0]
-        check(method == "Apply" and len(request.documents) == 2, "one Apply with two documents")
+        check([call[0] for call in agent.calls] == ["GetGroup", "Apply"],
+              "the group as it was is asked for, then there is one Apply")
+        _method, request, envelope = agent.calls[1]
+        check(len(request.documents) == 2, "one Apply with two documents")
         group = request.documents[0].group
         check(group.name == "web" and group.profile == 2, "the group is web with profile nlb")
         check(group.verdict.down.kind == 3, "its rule is majority")
@@ -202,9 +204,9 @@ def apply_sends_all_documents_as_one_change():
         check(not request.dry_run and not request.HasField("force"), "neither dry nor forced")
         check(len(envelope.request_id) == 16, "the write has a request id")
         Run(agent, "apply", "-f", "-", "--force", "2", text=GROUP).expect(0)
-        check(agent.calls[1][1].force.count == 2, "the force's count is sent")
+        check(agent.calls[-1][1].force.count == 2, "the force's count is sent")
         Run(agent, "apply", "-f", "-", "--expected-revision", "0", text=GROUP).expect(0)
-        document = agent.calls[2][1].documents[0]
+        document = agent.calls[-1][1].documents[0]
         check(document.WhichOneof("precondition") == "expected_revision" and
               document.expected_revision == 0, "expected revision 0 = must not exist")
         run = Run(agent, "apply", "-f", EXAMPLE, "-o", "json").expect(0)
@@ -217,7 +219,7 @@ def apply_says_of_each_object_what_became_of_it():
         response = M["ApplyResponse"](revision=43)
         for number, action in enumerate(actions):
             response.results.add(action=action)
-        return response
+        return response if method == "Apply" else M["GetGroupResponse"]()
     for actions, said in (([1, 2], "group/web created\nlistener/web-http configured\n"
                                    "applied 2 documents as revision 43\n"),
                           ([3, 2], "group/web unchanged\nlistener/web-http configured\n"
@@ -267,6 +269,86 @@ def a_dry_run_shows_what_would_change():
         check("    + backend 10.0.0.1:80" in run.out, f"the new backend is shown: {run.out}")
         check("nothing was applied" in run.out, "a dry run says so")
         check(agent.calls[0][1].dry_run, "the request is a dry run")
+
+
+def group_of(*addresses):
+    current = M["GetGroupResponse"](changed_revision=7)
+    current.group.name, current.group.profile, current.group.protocol = "web", 2, 2
+    for address in addresses:
+        current.group.backends.add(address=address, port=80, weight=100)
+    return current
+
+
+def apply_says_which_backends_it_takes_away():
+    """A document that dropped a backend was told as "configured" and nothing else."""
+    def answer(method, _request, _envelope):
+        if method == "GetGroup":
+            return group_of("10.0.0.1", "10.0.0.2", "10.0.0.3")
+        response = M["ApplyResponse"](revision=43)
+        response.results.add(kind=1, name="web", action=2)
+        return response
+    for kept, said in (
+            ("[{at: \"10.0.0.1:80\"}, {at: \"10.0.0.2:80\"}]", ": removes 10.0.0.3:80 (3 -> 2 backends)"),
+            ("[{at: \"10.0.0.1:80\"}, {at: \"10.0.0.2:80\"}, {at: \"10.0.0.4:80\"}]",
+             ": adds 10.0.0.4:80; removes 10.0.0.3:80 (3 -> 3 backends)"),
+            ("[{at: \"10.0.0.1:80\"}, {at: \"10.0.0.2:80\"}, {at: \"10.0.0.3:80\", weight: 50}]", "")):
+        with agent_with(answer) as agent:
+            Run(agent, "apply", "-f", "-", text=GROUP + f"  backends: {kept}\n").expect(
+                0, out=f"group/web configured{said}\napplied 1 document as revision 43\n")
+    # What cannot be known is not told, and what nobody leads is not asked twice.
+    def unknown(method, request, envelope):
+        if method == "GetGroup":
+            raise Refusal(7, "NOT_ALLOWED", "the role viewer is needed")
+        return answer(method, request, envelope)
+    with agent_with(unknown) as agent:
+        Run(agent, "apply", "-f", "-", text=GROUP).expect(0, out="group/web configured\n")
+    with agent_with(refuse(14, "NO_LEADER", "no leader")) as agent:
+        Run(agent, "apply", "-f", "-", text=GROUP).expect(9, err="error: nothing was changed: no leader\n")
+        check("Apply" not in [call[0] for call in agent.calls], "no second wait")
+
+
+def a_removal_is_sent_against_what_was_read():
+    """Whatever others change meanwhile stays: the group is read again."""
+    conflicts = [2]
+    def answer(method, _request, _envelope):
+        if method == "GetGroup":
+            return group_of("10.0.0.1", "10.0.0.2")
+        if conflicts[0] > 0:
+            conflicts[0] -= 1
+            raise Refusal(10, "REVISION_CONFLICT", "server group \"web\" last changed at revision 8")
+        return M["ApplyResponse"](revision=43)
+    with agent_with(answer) as agent:
+        Run(agent, "backend", "remove", "web/10.0.0.1:80").expect(
+            0, out="web/10.0.0.1:80 is removed since revision 43\n")
+        sent = [call[1].documents[0] for call in agent.calls if call[0] == "Apply"]
+        check(len(sent) == 3, "tried again until nobody was quicker")
+        check(all(document.expected_revision == 7 for document in sent), "each against what was read")
+        check([b.address for b in sent[-1].group.backends] == ["10.0.0.2"], "the others stay")
+        conflicts[0] = 1
+        Run(agent, "backend", "remove", "web/10.0.0.1:80", "--expected-revision", "6").expect(
+            8, err="last changed at revision 8")
+        Run(agent, "backend", "remove", "web/10.0.0.9:80").expect(7, err="does not exist")
+
+
+def deletions_are_sent_as_one_change():
+    with agent_with(lambda *_: M["ApplyResponse"](revision=43)) as agent:
+        Run(agent, "delete", "-f", EXAMPLE, "--force", "3").expect(
+            0, out="group/web deleted\nlistener/web-http deleted\ndeleted 2 objects as revision 43\n")
+        Run(agent, "delete", "-f", EXAMPLE, "--dry-run").expect(
+            0, out="delete   server group \"web\"\n").expect(
+            0, out="checked against revision 43; nothing was deleted\n")
+        Run(agent, "listener", "delete", "web-http", "--dry-run").expect(
+            0, out="listener/web-http could be deleted at revision 43\n")
+        requests = [call[1] for call in agent.calls]
+        check([(d.deletion.kind, d.deletion.name) for d in requests[0].documents] ==
+              [(1, "web"), (2, "web-http")], "both in one request")
+        check(requests[0].force.count == 3, "with the force's count")
+        check([request.dry_run for request in requests] == [False, True, True], "a dry run is one")
+        Run(agent, "delete", "-f", EXAMPLE, "--expected-revision", "7").expect(
+            2, err="--expected-revision is about one object, and there are 2 documents")
+    with agent_with(refuse(5, "NOT_FOUND", "server group \"web\" does not exist",
+                           [("document_index", "0")])) as agent:
+        Run(agent, "delete", "-f", EXAMPLE).expect(7, err=f"  in the document at {EXAMPLE}:")
 
 
 def lists_are_read_to_their_end():
@@ -490,6 +572,8 @@ def main():
                  an_interrupted_wait_exits_with_130, apply_sends_all_documents_as_one_change,
                  apply_says_of_each_object_what_became_of_it,
                  a_bad_file_asks_nobody, the_refused_document_is_named_by_file_and_line,
+                 apply_says_which_backends_it_takes_away, a_removal_is_sent_against_what_was_read,
+                 deletions_are_sent_as_one_change,
                  a_dry_run_shows_what_would_change, lists_are_read_to_their_end,
                  misspelt_groups_get_a_suggestion, backends_are_found_by_address_or_description,
                  a_drain_waits_until_it_is_done,

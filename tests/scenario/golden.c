@@ -25,7 +25,8 @@ static char *real_word(struct scenario *scenario, char *word, char text[PATH_BYT
     char address[ENDPOINT_TEXT_BYTES];
     struct named_backend *backend;
 
-    if (strchr(word, '/') == NULL) {
+    /* "web/10.0.0.9:80": one that the story does not name, such as one that is not there. */
+    if (strchr(word, '/') == NULL || strchr(word, ':') != NULL) {
         return word;
     }
     struct named_group *group = script_find(scenario, word, &backend);

@@ -38,12 +38,15 @@ static void wrong_usage_exits_with_2_and_says_what_to_do(void **state)
         {"stat", 2, "error: unknown command \"stat\"\nhint: see: nodectl --help\n"},
         {"list", 2, "error: unknown command \"list\"\nhint: did you mean \"group list\"?\n"},
         {"group", 2,
-         "error: nodectl group needs a verb: list or describe\nhint: see: nodectl group --help\n"},
+         "error: nodectl group needs a verb: list, describe or delete\nhint: see: nodectl group "
+         "--help\n"},
         {"group lst", 2,
-         "error: nodectl group has no verb \"lst\": list or describe\nhint: did you mean \"group "
+         "error: nodectl group has no verb \"lst\": list, describe or delete\nhint: did you mean "
+         "\"group "
          "list\"?\n"},
         {"backend frobnicate", 2,
-         "error: nodectl backend has no verb \"frobnicate\": list, drain or ready\nhint: see: "
+         "error: nodectl backend has no verb \"frobnicate\": list, drain, ready, weight, "
+         "maintenance or remove\nhint: see: "
          "nodectl backend --help\n"},
         {"group list extra", 2,
          "error: nodectl group list does not take \"extra\"\nhint: usage: nodectl group list\n"},

@@ -132,6 +132,58 @@ static void a_drain_and_its_end_are_seen_in_the_list(void **state)
     assert_string_equal(reply->message, "timeout must be at most 1h");
 }
 
+static Jury__V1__SetBackendRequest *set_request(struct fixture *fixture, const char *at)
+{
+    Jury__V1__SetBackendRequest *set =
+        WIRE_NEW(&fixture->arena, Jury__V1__SetBackendRequest, jury__v1__set_backend_request);
+
+    set->backend = ref(fixture, "web", at);
+    return set;
+}
+
+static bool is_unchanged(struct fixture *fixture, const struct rpc_world_reply *reply)
+{
+    return MESSAGE(fixture, reply, Jury__V1__SetBackendResponse, jury__v1__set_backend_response)
+        ->is_unchanged;
+}
+
+static void weight_and_maintenance_are_set_by_an_operator_within_their_ranges(void **state)
+{
+    struct fixture *fixture = *state;
+    Jury__V1__SetBackendRequest *set = set_request(fixture, "10.0.0.2:80");
+
+    apply(fixture, "web", "10.0.0.1:80 10.0.0.2:80 10.0.0.3:80");
+    set->weight_choice_case = JURY__V1__SET_BACKEND_REQUEST__WEIGHT_CHOICE_WEIGHT;
+    set->weight = 30;
+    set->admin_state = JURY__V1__ADMIN_STATE__ADMIN_STATE_MAINTENANCE;
+    assert_int_equal(ask(fixture, "BackendService/SetBackend", set, KEY_ROLE_VIEWER)->code,
+                     ERR_DENIED);
+    assert_false(
+        is_unchanged(fixture, ask(fixture, "BackendService/SetBackend", set, KEY_ROLE_OPERATOR)));
+    const struct rpc_world_reply *reply =
+        ask(fixture, "BackendService/ListBackends", NULL, KEY_ROLE_VIEWER);
+    Jury__V1__Backend *backend =
+        MESSAGE(fixture, reply, Jury__V1__ListBackendsResponse, jury__v1__list_backends_response)
+            ->backends[1]
+            ->backend;
+    assert_int_equal(backend->weight, 30);
+    assert_int_equal(backend->admin_state, JURY__V1__ADMIN_STATE__ADMIN_STATE_MAINTENANCE);
+    assert_true(
+        is_unchanged(fixture, ask(fixture, "BackendService/SetBackend", set, KEY_ROLE_OPERATOR)));
+
+    set->weight = 300; /* not 44 */
+    reply = ask(fixture, "BackendService/SetBackend", set, KEY_ROLE_OPERATOR);
+    assert_string_equal(reply->message, "weight must be 0..100, got 300");
+    set->weight = 30;
+    set->admin_state = (Jury__V1__AdminState)257; /* not enabled */
+    reply = ask(fixture, "BackendService/SetBackend", set, KEY_ROLE_OPERATOR);
+    assert_string_equal(reply->message,
+                        "admin_state must be enabled, draining or maintenance, got the number 257");
+    set = set_request(fixture, "10.0.0.2:80");
+    reply = ask(fixture, "BackendService/SetBackend", set, KEY_ROLE_OPERATOR);
+    assert_non_null(strstr(reply->message, "the change sets nothing"));
+}
+
 static void init_takes_the_clusters_id_from_the_request_so_that_a_retry_is_the_same(void **state)
 {
     struct fixture *fixture = *state;
@@ -181,6 +233,7 @@ int main(void)
         TEST(a_dry_run_says_what_each_document_would_do_and_changes_nothing),
         TEST(expected_revisions_and_force_are_passed_on),
         TEST(a_drain_and_its_end_are_seen_in_the_list),
+        TEST(weight_and_maintenance_are_set_by_an_operator_within_their_ranges),
         TEST(init_takes_the_clusters_id_from_the_request_so_that_a_retry_is_the_same),
     };
 

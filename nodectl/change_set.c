@@ -1,0 +1,155 @@
+#include "nodectl/change_set.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/wire/object.h"
+#include "nodectl/connect.h"
+#include "nodectl/flags.h"
+
+#define REQUEST_ARENA_BYTES ((size_t)512 * 1024 * 1024) /* every document that a file may hold */
+
+static int fill_documents(struct ctl *ctl, struct change_set *changes, size_t n_documents)
+{
+    Jury__V1__ApplyRequest *request = &changes->request;
+
+    request->documents = wire_alloc_array(&changes->arena, n_documents, sizeof *request->documents);
+    for (size_t i = 0; i < n_documents && request->documents != NULL; i++) {
+        Jury__V1__Document *document =
+            WIRE_NEW(&changes->arena, Jury__V1__Document, jury__v1__document);
+
+        if (document == NULL) {
+            break;
+        }
+        if (ctl_has(ctl, FLAG_EXPECTED_REVISION)) {
+            document->precondition_case = JURY__V1__DOCUMENT__PRECONDITION_EXPECTED_REVISION;
+            document->expected_revision = ctl_number(ctl, FLAG_EXPECTED_REVISION);
+        }
+        request->documents[request->n_documents++] = document;
+    }
+    if (changes->arena.failed) {
+        return ctl_fail(ctl, ERR_LIMIT, "the documents are too large for one request: split them");
+    }
+    return 0;
+}
+
+int change_set_init(struct ctl *ctl, struct change_set *changes, size_t n_documents)
+{
+    Jury__V1__ApplyRequest *request = &changes->request;
+
+    jury__v1__apply_request__init(request);
+    wire_arena_init(&changes->arena, REQUEST_ARENA_BYTES);
+    if (ctl_has(ctl, FLAG_EXPECTED_REVISION) && n_documents != 1) {
+        return ctl_fail(ctl, ERR_USAGE,
+                        "--expected-revision is about one object, and there are %zu documents",
+                        n_documents);
+    }
+    request->dry_run = ctl_has(ctl, FLAG_DRY_RUN);
+    if (ctl_has(ctl, FLAG_FORCE)) {
+        request->force = WIRE_NEW(&changes->arena, Jury__V1__Force, jury__v1__force);
+        if (request->force == NULL) {
+            return ctl_fail(ctl, ERR_NOMEM, "out of memory");
+        }
+        request->force->count = (uint32_t)ctl_number(ctl, FLAG_FORCE);
+    }
+    return fill_documents(ctl, changes, n_documents);
+}
+
+int change_set_delete(struct ctl *ctl, struct change_set *changes, size_t index,
+                      Jury__V1__ObjectKind kind, const char *name)
+{
+    Jury__V1__Document *document = changes->request.documents[index];
+    Jury__V1__Deletion *deletion =
+        WIRE_NEW(&changes->arena, Jury__V1__Deletion, jury__v1__deletion);
+    char *copy = wire_text(&changes->arena, name);
+
+    if (deletion == NULL || copy == NULL) {
+        return ctl_fail(ctl, ERR_NOMEM, "out of memory");
+    }
+    deletion->kind = kind;
+    deletion->name = copy;
+    document->object_case = JURY__V1__DOCUMENT__OBJECT_DELETION;
+    document->deletion = deletion;
+    return 0;
+}
+
+/* The server's refusal names a document by its index; a person wants its file and line. */
+static void name_document(struct ctl *ctl, const struct spec_set *set)
+{
+    const json_t *index = ctl->failure.metadata == NULL
+                              ? NULL
+                              : json_object_get(ctl->failure.metadata, "document_index");
+    char line[16];
+
+    if (index == NULL || !json_is_string(index)) {
+        return;
+    }
+    unsigned long at = strtoul(json_string_value(index), NULL, 10);
+    if (at >= set->n_documents) {
+        return;
+    }
+    const struct spec_document *document = &set->documents[at];
+    snprintf(line, sizeof line, "%u", (unsigned)document->at.line);
+    snprintf(ctl->failure.lines, sizeof ctl->failure.lines, "  in the document at %.512s:%s",
+             set->files[document->file], line);
+    ctl_detail(ctl, "file", set->files[document->file]);
+    ctl_detail(ctl, "line", line);
+}
+
+int change_set_send(struct ctl *ctl, struct change_set *changes, const struct spec_set *documents)
+{
+    int rc = ctl_call(ctl, "jury.v1.ConfigService/Apply", &changes->request.base, &changes->result);
+
+    if (rc != 0 && documents != NULL) {
+        name_document(ctl, documents);
+    }
+    return rc;
+}
+
+const Jury__V1__ApplyResponse *change_set_answer(const struct change_set *changes)
+{
+    return (const Jury__V1__ApplyResponse *)(const void *)changes->result.response;
+}
+
+void change_set_close(struct change_set *changes)
+{
+    rpc_result_close(&changes->result);
+    wire_arena_close(&changes->arena);
+}
+
+const char *change_plan_word(Jury__V1__ApplyAction action)
+{
+    switch (action) {
+    case JURY__V1__APPLY_ACTION__APPLY_ACTION_CREATE:
+        return "create";
+    case JURY__V1__APPLY_ACTION__APPLY_ACTION_CHANGE:
+        return "change";
+    case JURY__V1__APPLY_ACTION__APPLY_ACTION_NOTHING:
+        return "nothing";
+    case JURY__V1__APPLY_ACTION__APPLY_ACTION_DELETE:
+        return "delete";
+    case JURY__V1__APPLY_ACTION__APPLY_ACTION_UNSPECIFIED:
+    case _JURY__V1__APPLY_ACTION_IS_INT_SIZE:
+        break;
+    }
+    return "unknown";
+}
+
+const char *change_done_word(Jury__V1__ApplyAction action)
+{
+    switch (action) {
+    case JURY__V1__APPLY_ACTION__APPLY_ACTION_CREATE:
+        return "created";
+    case JURY__V1__APPLY_ACTION__APPLY_ACTION_CHANGE:
+        return "configured";
+    case JURY__V1__APPLY_ACTION__APPLY_ACTION_NOTHING:
+        return "unchanged";
+    case JURY__V1__APPLY_ACTION__APPLY_ACTION_DELETE:
+        return "deleted";
+    case JURY__V1__APPLY_ACTION__APPLY_ACTION_UNSPECIFIED:
+    case _JURY__V1__APPLY_ACTION_IS_INT_SIZE:
+        break;
+    }
+    return "applied";
+}
