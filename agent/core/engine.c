@@ -301,6 +301,7 @@ static uint64_t find_wake_ns(const struct engine *engine)
         return engine->now_ns;
     }
     wake_ns = earliest(wake_ns, timers_next(&engine->share_timers));
+    wake_ns = earliest(wake_ns, engine->silent_ns);
     wake_ns = earliest(wake_ns, timers_next(&engine->opinion_timers));
     wake_ns = earliest(wake_ns, engine_verdict_timer_ns(engine));
     return earliest(wake_ns, observers_next_ns(&engine->observers));

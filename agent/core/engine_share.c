@@ -243,6 +243,7 @@ void engine_share_hear(struct engine *engine)
     uint64_t fresh_ns = VOTE_AGE * engine->vote_interval_ns;
     uint64_t heard = observers_self_bit(&engine->observers);
 
+    engine->silent_ns = TIMER_NEVER;
     if (engine->n_sharded == 0) {
         return;
     }
@@ -252,6 +253,10 @@ void engine_share_hear(struct engine *engine)
         votes_look_peer(engine->votes, (uint32_t)__builtin_ctzll(left), &look);
         if (look.vector_ns != 0 && engine->now_ns <= look.vector_ns + fresh_ns) {
             heard |= left & (~left + 1);
+            if (look.vector_ns + fresh_ns < engine->silent_ns &&
+                !plant_is("share-silence-unseen")) {
+                engine->silent_ns = look.vector_ns + fresh_ns + 1;
+            }
         }
     }
     if (heard == engine->heard) {

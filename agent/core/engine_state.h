@@ -229,6 +229,7 @@ struct engine {
     uint32_t n_shares;
     uint32_t n_sharded;              /* slots whose check has probers */
     uint64_t heard;                  /* members (bits) in n with a vector of the last 3 V */
+    uint64_t silent_ns;              /* when the next of them falls silent, if nothing comes */
     struct engine_backend *backends; /* by row */
     struct engine_row *rows;         /* by row */
     struct engine_scope *scopes;

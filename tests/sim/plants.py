@@ -73,6 +73,7 @@ PLANTS = {
     "share-drops-former": ("former probers stop before the new ones have voted", "storm"),
     "share-forgets-unheard": ("a few nodes that are cut off judge alone", "storm"),
     "share-forgets-joined": ("who voted and fell silent is no more in n", "storm"),
+    "share-silence-unseen": ("nobody looks when a node falls silent", "noise"),
     "recheck-often": ("there is no limit of probes at once", "storm"),
     # Found by the simulation in the product.
     "velocity-counts-turns": ("a turn that was not taken counts as an ejection", "storm"),
