@@ -114,8 +114,9 @@ static uint32_t count_recent(const struct engine *engine, const struct engine_sc
          row = engine->backends[row].next_in_scope) {
         const struct engine_backend *backend = &engine->backends[row];
 
-        n += engine_counts_as_bad(backend) &&
-             backend->bad_ns + window_ns(engine, scope) >= newest_ns;
+        n +=
+            engine_counts_as_bad(backend) &&
+            (backend->bad_ns + window_ns(engine, scope) >= newest_ns || plant_is("alarm-any-time"));
     }
     return n;
 }

@@ -42,3 +42,24 @@ size_t engine_view_lines(const struct engine *engine, const char *name, struct b
     }
     return n;
 }
+
+struct scope_line engine_view_scope_line(const struct engine *engine, struct row_id id)
+{
+    struct scope_line line = {0};
+    uint32_t index = engine->rows[id.row].scope;
+
+    if (index == NO_SCOPE || engine->scopes[index].row.birth != id.birth) {
+        return line;
+    }
+    const struct engine_scope *scope = &engine->scopes[index];
+    for (unsigned guard = GUARD_NONE + 1; guard < GUARD_KINDS; guard++) {
+        line.guards_on |= (uint32_t)scope->guards[guard].is_on << guard;
+    }
+    line.shadow_is_stopped = scope->shadow_is_stopped;
+    return line;
+}
+
+uint64_t engine_view_n_alarms(const struct engine *engine)
+{
+    return engine->counters.alarms_raised;
+}

@@ -17,4 +17,14 @@ struct backend_line {
 size_t engine_view_lines(const struct engine *engine, const char *group,
                          struct backend_line lines[], size_t capacity);
 
+/* Of the group itself. */
+struct scope_line {
+    uint32_t guards_on; /* bits 1 << enum guard_kind; GUARD_HOLD is never among them */
+    bool shadow_is_stopped;
+};
+/* Zero when it is not there. */
+struct scope_line engine_view_scope_line(const struct engine *engine, struct row_id scope);
+/* Raised in all groups, since the start. */
+uint64_t engine_view_n_alarms(const struct engine *engine);
+
 #endif

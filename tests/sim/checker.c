@@ -13,7 +13,8 @@
 #include "tests/sim/shared.h"
 #include "tests/sim/witness.h"
 
-static const struct checker_part *const parts[] = {&checker_table, &checker_apart, &checker_replay};
+static const struct checker_part *const parts[] = {&checker_table, &checker_apart, &checker_alarm,
+                                                   &checker_replay};
 
 #define N_PARTS (sizeof parts / sizeof *parts)
 
@@ -210,7 +211,7 @@ static void check_group(struct checker *checker, struct witness *witness,
     }
     check_classes(checker, node, group, lines);
     check_late(checker, witness, node, group, lines);
-    guards_begin(witness, group);
+    guards_begin(witness, node, group);
     for (uint32_t i = 0; i < group->n_backends; i++) {
         struct judged *row = &witness->rows[group->backends[i].row.row];
 
@@ -232,6 +233,8 @@ static void check_group(struct checker *checker, struct witness *witness,
                             .followed = rules_follow(checker, witness, &group->spec.rule, &v),
                             .now_ns = now_ns};
 
+        row->followed = edge.followed;
+        row->state_before = row->state;
         guards_freeze(checker, witness, node, &edge, row);
         judge_row(checker, witness, &edge, row);
         compare(checker, witness, node, &edge, row);
@@ -357,6 +360,7 @@ void checker_note_kept(struct checker *checker, uint64_t node_id)
                 catalog_target_at(witness->catalog, row->target_slot)->definition_hash;
         }
     }
+    guards_keep(checker, witness, &checker->world->nodes[node_id]);
 }
 
 void checker_note_start(struct checker *checker, uint64_t node_id, bool with_kept)

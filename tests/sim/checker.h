@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tests/lib/engine_lines.h"
 #include "tests/lib/world.h"
 
 #define CHECK_SLOTS 64
@@ -130,6 +131,12 @@
     X(velocity_taken_back)        \
     X(velocity_exempt)            \
     X(guard_was_changed)          \
+    X(alarm_raised)               \
+    X(alarm_ended)                \
+    X(alarm_switched_off)         \
+    X(alarm_under_hold)           \
+    X(alarm_kept)                 \
+    X(collapse)                   \
     X(isolated)                   \
     X(isolated_would_go_down)     \
     X(isolated_and_blind)         \
@@ -207,18 +214,32 @@ enum frozen {
     FROZEN_BY_VELOCITY
 };
 
+/* Since when the votes say down of a backend that was healthy (alarm.c). */
+struct went_bad {
+    uint64_t target_birth; /* by which check */
+    uint32_t target_slot;
+    bool is_bad, was_bad;            /* now and at the step before */
+    bool has_adopted;                /* what last-known-good says of it is in here */
+    uint64_t earliest_ns, latest_ns; /* when it went, as far as is certain; 0 = it has not */
+    uint64_t last_ns;                /* when it last was bad; 0 = never */
+    uint64_t well_ns;                /* since when it is not, or is back in service */
+};
+
 struct judged {
     uint64_t birth; /* 0 = no such row */
     uint64_t target_birth;
     uint32_t target_slot;
-    uint8_t state;
+    uint8_t state, state_before; /* before: as it came into this step's verdicts */
+    char followed;               /* what its rule says at this step: 'd', 'u' or '-' */
     bool gray;
     bool unreachable; /* from here */
+    bool is_adopted;  /* it began as last-known-good has it */
     bool held_check_changed, held_kept;
     uint8_t frozen, was_frozen; /* enum frozen, now and at the step before */
     uint64_t initial_ns;
     uint64_t joined_ns;                   /* it was added, or came back from maintenance */
     uint8_t written_state, written_marks; /* in the history */
+    struct went_bad bad;
 };
 
 /* What the table's words have said of a row. */
@@ -247,12 +268,25 @@ struct kept_row {
     struct hash128 definition;
     uint8_t state;
     uint64_t drain_revision, drain_ns, verdict_ns;
+    uint64_t at_ns; /* when it was written, by the node's clock, which goes on over restarts */
+    bool is_bad;
+    uint64_t bad_earliest_ns, bad_latest_ns;
+    bool has_alarm; /* its group */
+};
+
+/* The alarm of a group, and what it was judged by at the step before (alarm.c). */
+struct alarm {
+    bool is_on, is_wanted, has_adopted;
+    unsigned n_bad, n_members;
+    uint64_t must_ns,
+        must_not_ns; /* since when it is off and must be on, and the other way round */
 };
 
 /* Ejections of a group, and who waits for his. */
 #define CHECK_EJECTIONS 64
 struct guarded {
     uint64_t birth;                  /* of the scope */
+    struct scope_line line;          /* what the engine says after this step */
     bool node_hold;                  /* the node's own, of this group */
     bool is_held;                    /* by anything, at the last step */
     uint64_t n;                      /* ejections under the limit, ever */
@@ -268,6 +302,7 @@ struct guarded {
         unsigned n_fail;
         uint64_t backend_id;
     } left, stayed;
+    struct alarm alarm;
 };
 
 /* What is known of one node as a receiver. */
@@ -292,6 +327,7 @@ struct witness {
     struct shown shown[CHECK_ROWS];
     struct choices choices[CHECK_ROWS]; /* by the scope's row */
     struct guarded guarded[CHECK_ROWS]; /* by the scope's row */
+    uint64_t n_alarms;                  /* that were raised */
     bool node_hold;                     /* the node's own, of everything */
     uint64_t peer_ns[WORLD_NODES + 1];  /* when it last heard a vector of a peer, any; 0 = never */
     uint64_t begun_ns;                  /* its first step */
@@ -316,6 +352,7 @@ struct checker_part {
 };
 extern const struct checker_part checker_table;  /* table.c */
 extern const struct checker_part checker_apart;  /* guards.c */
+extern const struct checker_part checker_alarm;  /* alarm.c */
 extern const struct checker_part checker_replay; /* replay.c */
 
 /* What verdicts were, and when: to be compared with that of another run. */

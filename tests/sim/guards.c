@@ -98,7 +98,8 @@ static uint32_t used(const struct guarded *guarded, uint64_t window_ns, uint64_t
     return n;
 }
 
-void guards_begin(struct witness *witness, const struct catalog_group *group)
+void guards_begin(struct witness *witness, const struct world_node *node,
+                  const struct catalog_group *group)
 {
     assert(group->row.row < CHECK_ROWS);
     struct guarded *guarded = &witness->guarded[group->row.row];
@@ -113,6 +114,7 @@ void guards_begin(struct witness *witness, const struct catalog_group *group)
     guarded->window_ns = group->spec.guard.velocity_window_ms * WORLD_MS;
     guarded->n_pending = 0;
     guarded->has_left = guarded->has_stayed = false;
+    guarded->line = engine_view_scope_line(node->engine, group->row);
 }
 
 static bool comes_first(const struct turn *a, const struct turn *b)
@@ -286,6 +288,30 @@ static void follow_apart(struct checker *checker, struct witness *witness,
 }
 
 const struct checker_part checker_apart = {.name = "apart", .judge = follow_apart};
+
+/* --- last-known-good --- */
+
+void guards_keep(const struct checker *checker, struct witness *witness,
+                 const struct world_node *node)
+{
+    uint64_t now_ns = world_local_ns(checker->world, node);
+
+    for (size_t i = 0; witness->catalog != NULL && i < catalog_n_groups(witness->catalog); i++) {
+        const struct catalog_group *group = catalog_group_at(witness->catalog, i);
+
+        for (uint32_t j = 0; j < group->n_backends; j++) {
+            uint32_t row = group->backends[j].row.row;
+
+            witness->kept[row].at_ns = now_ns;
+            alarm_keep(witness, group, &witness->rows[row], &witness->kept[row]);
+        }
+    }
+}
+
+uint64_t guards_kept_error_ns(const struct kept_row *kept, uint64_t now_ns)
+{
+    return (now_ns - kept->at_ns) / (1000000 / CHECK_CLOCK_PPM_MAX - 1) + 10 * WORLD_MS;
+}
 
 /* --- one backend, one group --- */
 

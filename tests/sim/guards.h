@@ -21,7 +21,8 @@ struct edge {
 /* Any hold is on for the group, as far as this node was told. */
 bool guards_hold(const struct witness *witness, const struct catalog_group *group);
 /* Before the group's backends are judged in this step. */
-void guards_begin(struct witness *witness, const struct catalog_group *group);
+void guards_begin(struct witness *witness, const struct world_node *node,
+                  const struct catalog_group *group);
 /* The edge that the engine took, if it took one, is one that it may take (I-9, I-10, R-EJ-3), and
  * what a guard stands in the way of is frozen: row->frozen. row: as it was before the step. */
 void guards_freeze(struct checker *checker, const struct witness *witness,
@@ -34,6 +35,14 @@ void guards_end(struct checker *checker, const struct witness *witness,
 /* Hold and self-doubt as events, and what was heard of whom. */
 void guards_hear(struct checker *checker, struct witness *witness,
                  const struct engine_event *event);
+
+/* What last-known-good keeps of a guard with a backend's verdict. */
+void guards_keep(const struct checker *checker, struct witness *witness,
+                 const struct world_node *node);
+void alarm_keep(const struct witness *witness, const struct catalog_group *group,
+                const struct judged *row, struct kept_row *kept);
+/* How wrong a time of before the restart may be: while it was down the node's clock was another. */
+uint64_t guards_kept_error_ns(const struct kept_row *kept, uint64_t now_ns);
 
 /* How much later than its votes a verdict of the group may come: its members leave a few at a time.
  */

@@ -61,6 +61,9 @@ PLANTS = {
     "hold-of-node-ignored": ("a node's own hold freezes nothing", "storm"),
     "hold-end-unseen": ("what a node's hold of a group froze stays frozen after it", "storm"),
     "hold-blocks-recovery": ("a hold freezes recoveries, too", "storm"),
+    "alarm-off": ("there is no alarm of many failures at once", "storm"),
+    "alarm-anew": ("the alarm is raised anew by a restart", "storm"),
+    "alarm-any-time": ("failures of any time count as failures at once", "storm"),
     "zone-counts-nodes": ("zone-majority counts nodes", "storm"),
     "zone-one-speaks": ("one observer speaks for its zone", "storm"),
     "zone-no-quorum": ("zone-majority needs no majority of zones", "storm"),
@@ -107,7 +110,7 @@ def main():
     rows, missed = [], []
     for name in PLANTS:
         caught, number, sentence, took = run(options.sim, name, options.seeds)
-        law = re.search(r"(I-\d+|N5|N7|N24|A22|R-VOTE-2|R-EJ-3|replay)", sentence)
+        law = re.search(r"(I-\d+|N5|N7|N24|A22|R-VOTE-2|R-EJ-\d|R-FLAP-1|R-CFG-4|replay)", sentence)
         rows.append(f"| `{name}` | {PLANTS[name][0]} | {'sim: ' + law.group(1) if law else 'sim'} "
                     f"| {number if caught else f'not in {options.seeds}'} |")
         print(f"{name}: {'seed ' + str(number) if caught else 'NOT CAUGHT'} ({took:.1f} s): {sentence}",

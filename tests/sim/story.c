@@ -98,6 +98,7 @@ static void random_guard(struct sim *sim, struct server_group *group)
         group->fail_open_percent = (uint8_t)(1 + story_below(sim, 100));
     }
     group->guard = guard_policy_of(GUARD_PRESET_OFF);
+    group->guard.correlated_alarm = story_below(sim, 8) != 0;
     if (story_below(sim, 3) == 0) {
         group->guard.velocity_percent = (uint8_t)(1 + story_below(sim, 60));
         group->guard.velocity_window_ms = short_window_ms(sim);
@@ -105,6 +106,15 @@ static void random_guard(struct sim *sim, struct server_group *group)
         if (story_below(sim, 2) == 0) { /* until story_shorten_windows */
             group->guard.velocity_window_ms *= 20;
         }
+    }
+}
+
+static void change_guard(struct sim *sim, struct server_group *group)
+{
+    if (story_below(sim, 3) == 0) {
+        group->guard.correlated_alarm = !group->guard.correlated_alarm;
+    } else {
+        random_guard(sim, group);
     }
 }
 
@@ -220,7 +230,7 @@ static void change_group(struct sim *sim, const char *name)
     }
     switch (story_below(sim, 6)) {
     case 5:
-        random_guard(sim, &spec);
+        change_guard(sim, &spec);
         sim->sometimes->guard_was_changed++;
         break;
     case 0:
@@ -407,8 +417,26 @@ struct truth story_truth(struct sim *sim)
     return truth;
 }
 
+/* What many backends need is gone, or is there again. */
+static void collapse(struct sim *sim)
+{
+    struct truth truth = story_truth(sim);
+
+    for (uint32_t i = 0; i < sim->world.n_backends; i++) {
+        if (story_below(sim, 5) != 0) {
+            world_set_truth(&sim->world, &sim->world.backends[i].at, &truth);
+        }
+    }
+    sim->sometimes->collapse += truth.reason != REASON_OK;
+    story_tell(sim, "truth of many", sim->world.n_backends, truth.reason);
+}
+
 static void change_truth(struct sim *sim)
 {
+    if (story_below(sim, 6) == 0) {
+        collapse(sim);
+        return;
+    }
     struct endpoint at = story_backend(sim);
     struct truth truth = story_truth(sim);
 

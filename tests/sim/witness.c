@@ -352,7 +352,7 @@ static void begin_row(struct checker *checker, struct witness *witness,
     if (row->birth == 0 && kept->birth == backend->row.birth && kept->state != HEALTH_NONE &&
         memcmp(&kept->definition, &definition, sizeof definition) == 0) {
         row->state = kept->state;
-        row->held_kept = true;
+        row->held_kept = row->is_adopted = true;
         checker->sometimes->held_kept++;
         return;
     }
