@@ -124,16 +124,36 @@ uint64_t probe_schedule_next_ns(const struct probe_schedule *schedule)
 bool probe_schedule_start(struct probe_schedule *schedule, uint64_t now_ns,
                           struct target_id *ret_id)
 {
+    return probe_schedule_start_near(schedule, now_ns, now_ns, ret_id);
+}
+
+#define BEAT_SLACK 8 /* a pause is shortened by 1/8 at most */
+
+/* A beat is kept, or else each wake-up would move it a little further; after a start that is late
+ * by more than the slack, such as one of a machine that slept, the beat begins anew. */
+static uint64_t beat_of_start_ns(const struct scheduled_target *target, uint64_t due_ns,
+                                 uint64_t now_ns)
+{
+    return target->is_fixed && now_ns < due_ns + target->interval_ns / BEAT_SLACK &&
+                   !plant_is("fixed-drifts")
+               ? due_ns
+               : now_ns;
+}
+
+bool probe_schedule_start_near(struct probe_schedule *schedule, uint64_t until_ns, uint64_t now_ns,
+                               struct target_id *ret_id)
+{
+    uint64_t due_ns = timers_next(&schedule->timers);
     uint32_t slot;
 
-    if (!timers_pop(&schedule->timers, now_ns, &slot)) {
+    if (!timers_pop(&schedule->timers, until_ns, &slot)) {
         return false;
     }
     struct scheduled_target *target = &schedule->targets[slot];
     assert(target->birth != 0 && !target->in_flight);
 
     target->in_flight = true;
-    target->start_ns = now_ns;
+    target->start_ns = beat_of_start_ns(target, due_ns, now_ns);
     *ret_id = (struct target_id){.slot = slot, .birth = target->birth};
     return true;
 }
@@ -146,8 +166,6 @@ static uint64_t next_beat_ns(const struct scheduled_target *target, uint64_t end
 
     return target->start_ns + (n_beats == 0 ? 1 : n_beats) * target->interval_ns;
 }
-
-#define BEAT_SLACK 8 /* a pause is shortened by 1/8 at most */
 
 /* The beat after `after_ns` and not later than an interval after it. */
 static uint64_t beat_after_ns(const struct scheduled_target *target, uint64_t after_ns)

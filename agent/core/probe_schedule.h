@@ -23,7 +23,7 @@
 struct scheduled_target {
     uint64_t birth; /* 0 = the slot is free */
     uint64_t interval_ns;
-    uint64_t start_ns; /* of the probe in flight */
+    uint64_t start_ns; /* of the probe in flight; with PACING_FIXED its beat */
     uint64_t beat_ns;  /* one of its beats; 0 = it has none */
     bool is_fixed;     /* PACING_FIXED */
     bool in_flight;
@@ -60,6 +60,11 @@ uint64_t probe_schedule_next_ns(const struct probe_schedule *schedule);
 /* The next target whose probe starts now: it is in flight from here on. False: none is due. */
 bool probe_schedule_start(struct probe_schedule *schedule, uint64_t now_ns,
                           struct target_id *ret_id);
+/* The same of those that are due by until_ns, which may lie before or after now_ns: for a caller
+ * that starts what belongs together. How much too early or late a start is adds up to nothing: the
+ * next interval runs from the end of the probe, or with PACING_FIXED from when it was due. */
+bool probe_schedule_start_near(struct probe_schedule *schedule, uint64_t until_ns, uint64_t now_ns,
+                               struct target_id *ret_id);
 /* The probe ended; sets the next start. end_ns: when its outcome was known. A target that was
  * removed or replaced meanwhile is ignored. */
 void probe_schedule_end(struct probe_schedule *schedule, struct target_id id, uint64_t end_ns);

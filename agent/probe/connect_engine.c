@@ -136,6 +136,9 @@ static void engine_run(struct probe_engine *base, const struct probe_sink *sink)
     uint64_t now_ns = clock_monotonic_ns();
     uint32_t place;
 
+    if (engine->places.n_taken == 0) {
+        return; /* nothing to ask the kernel for */
+    }
     engine->sink = sink;
     probe_events_serve(base, on_event);
     while (timers_pop(&engine->places.timers, now_ns, &place)) {

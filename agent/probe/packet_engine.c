@@ -8,6 +8,7 @@
 
 #include "agent/probe/packet_local.h"
 #include "agent/probe/packet_socket.h"
+#include "agent/probe/packet_sources.h"
 #include "agent/probe/probe_attempt.h"
 #include "agent/probe/probe_buckets.h"
 #include "agent/probe/probe_places.h"
@@ -32,12 +33,18 @@ struct packet_engine {
     const struct probe_sink *sink; /* inside run */
     struct packet_ports ports;
     struct packet_socket sock;
+    struct packet_sources sources;
     struct hash_key key; /* secret: what is unpredictable comes from it */
     uint64_t nonce;
     uint64_t n_dropped;              /* packets that the kernel had no room for */
     struct probe_places places;      /* timers: next SYN, or the deadline */
     struct probe_buckets buckets;    /* by backend and port of ours */
     struct packet_attempt *attempts; /* by place */
+    uint64_t *unsent;                /* tokens of places whose SYN waits for flush: capacity */
+    uint32_t n_unsent;
+    uint64_t ran_ns;
+    struct packet_batch batches[2]; /* IPv4, IPv6 */
+    uint32_t batch_places[2][PACKET_BATCH];
 };
 
 static struct packet_engine *of(struct probe_engine *engine)
@@ -106,18 +113,24 @@ static void end(struct packet_engine *engine, struct packet_attempt *attempt,
     release(engine, attempt);
 }
 
-static enum probe_reason send_segment(const struct packet_engine *engine,
-                                      const struct packet_attempt *attempt, uint32_t seq,
-                                      uint8_t flags)
+static struct packet_tcp segment_of(const struct packet_attempt *attempt, uint32_t seq,
+                                    uint8_t flags)
 {
-    const struct packet_tcp tcp = {
+    return (struct packet_tcp){
         .from = {.addr = attempt->source, .port = attempt->port},
         .to = attempt->probe.target->definition.to,
         .seq = seq,
         .flags = flags,
     };
+}
 
-    return packet_socket_send(&engine->sock, &tcp);
+/* One that nobody waits for, and on which nothing depends. */
+static void send_alone(const struct packet_engine *engine, const struct packet_attempt *attempt,
+                       uint8_t flags)
+{
+    const struct packet_tcp tcp = segment_of(attempt, attempt->isn + 1, flags);
+
+    (void)packet_socket_send(&engine->sock, &tcp);
 }
 
 /* Of the SYNs that are sent (RFC 6298: an initial timeout of 1 s that doubles). */
@@ -130,15 +143,77 @@ static uint64_t next_syn_ns(const struct packet_attempt *attempt)
                : UINT64_MAX;
 }
 
-static enum probe_reason send_syn(struct packet_engine *engine, struct packet_attempt *attempt)
+static void refuse(struct packet_engine *engine, struct packet_attempt *attempt,
+                   enum probe_reason reason)
 {
-    enum probe_reason reason = send_segment(engine, attempt, attempt->isn, PACKET_SYN);
+    attempt->probe.refused_reason = (uint8_t)reason;
+    timers_set(&engine->places.timers, index_of(engine, attempt), attempt->probe.start_ns);
+}
 
+static void send_batch(struct packet_engine *engine, unsigned which)
+{
+    enum probe_reason reasons[PACKET_BATCH];
+    unsigned n = engine->batches[which].n;
+
+    packet_batch_send(&engine->batches[which], &engine->sock, which == 0 ? ADDR_IPV4 : ADDR_IPV6,
+                      reasons);
+    for (unsigned i = 0; i < n; i++) {
+        if (reasons[i] != REASON_NONE) {
+            refuse(engine, &engine->attempts[engine->batch_places[which][i]], reasons[i]);
+        }
+    }
+}
+
+/* The probe begins with its first SYN, and so does its T. */
+static void batch_syn(struct packet_engine *engine, struct packet_attempt *attempt, uint64_t now_ns)
+{
+    const struct packet_tcp tcp = segment_of(attempt, attempt->isn, PACKET_SYN);
+    unsigned which = tcp.to.addr.family == ADDR_IPV6 ? 1 : 0;
+    struct packet_batch *batch = &engine->batches[which];
+
+    if (attempt->n_syns == 0) {
+        attempt->probe = probe_attempt_begin(attempt->probe.target, engine->lateness, now_ns);
+    }
     attempt->n_syns++;
     uint64_t next_ns = next_syn_ns(attempt);
     timers_set(&engine->places.timers, index_of(engine, attempt),
                next_ns < attempt->probe.deadline_ns ? next_ns : attempt->probe.deadline_ns);
-    return reason;
+    engine->batch_places[which][batch->n] = index_of(engine, attempt);
+    packet_batch_add(batch, &tcp);
+    if (batch->n == PACKET_BATCH) {
+        send_batch(engine, which);
+    }
+}
+
+/* Their answers are looked for at the end of the slot, all at once. */
+static void engine_flush(struct probe_engine *base)
+{
+    struct packet_engine *engine = of(base);
+    uint64_t now_ns = clock_monotonic_ns();
+
+    if (engine->n_unsent == 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < engine->n_unsent; i++) {
+        uint32_t place = probe_places_of_token(&engine->places, engine->unsent[i]);
+
+        if (place != NO_PLACE) {
+            batch_syn(engine, &engine->attempts[place], now_ns);
+        }
+    }
+    engine->n_unsent = 0;
+    send_batch(engine, 0);
+    send_batch(engine, 1);
+    base->quiet_ns = probe_slot_after(now_ns);
+}
+
+static void send_syn_later(struct packet_engine *engine, struct packet_attempt *attempt)
+{
+    if (engine->n_unsent == engine->base.capacity) {
+        engine_flush(&engine->base);
+    }
+    engine->unsent[engine->n_unsent++] =
+        probe_places_token(&engine->places, index_of(engine, attempt));
 }
 
 /* A port from which no probe of that backend is under way. 0: there is none. */
@@ -160,7 +235,12 @@ static enum probe_reason begin(struct packet_engine *engine, struct packet_attem
     const struct probe_target *target = attempt->probe.target;
     const uint64_t seed[2] = {target->id.slot, ++engine->nonce};
     uint64_t random = hash_64(&engine->key, seed, sizeof seed);
-    enum probe_reason reason = packet_source_find(target, &attempt->source);
+
+    if (engine->n_unsent == 0) {
+        packet_sources_refresh(&engine->sources);
+    }
+    enum probe_reason reason =
+        packet_sources_find(&engine->sources, target, attempt->probe.start_ns, &attempt->source);
 
     if (reason != REASON_NONE) {
         return reason;
@@ -172,7 +252,7 @@ static enum probe_reason begin(struct packet_engine *engine, struct packet_attem
     attempt->isn = (uint32_t)random;
     probe_buckets_enter(&engine->buckets, &target->definition.to, attempt->port,
                         index_of(engine, attempt));
-    return send_syn(engine, attempt);
+    return REASON_NONE;
 }
 
 static void engine_abandon(struct probe_engine *base, uint32_t slot)
@@ -183,6 +263,7 @@ static void engine_abandon(struct probe_engine *base, uint32_t slot)
     if (place != NO_PLACE) {
         release(engine, &engine->attempts[place]);
     }
+    packet_sources_forget(&engine->sources, slot);
 }
 
 static void engine_submit(struct probe_engine *base, const struct probe_target *target)
@@ -193,9 +274,11 @@ static void engine_submit(struct probe_engine *base, const struct probe_target *
     struct packet_attempt *attempt = take(engine, target);
     enum probe_reason reason = begin(engine, attempt);
     if (reason != REASON_NONE) {
-        attempt->probe.refused_reason = (uint8_t)reason;
-        timers_set(&engine->places.timers, index_of(engine, attempt), attempt->probe.start_ns);
+        refuse(engine, attempt, reason);
+        return;
     }
+    timers_set(&engine->places.timers, index_of(engine, attempt), attempt->probe.start_ns);
+    send_syn_later(engine, attempt);
 }
 
 /* --- answers --- */
@@ -217,7 +300,8 @@ static enum probe_reason judge(const struct packet_attempt *attempt, const struc
     return flags == (PACKET_RST | PACKET_ACK) ? REASON_CONNECT_FAILED : REASON_NONE;
 }
 
-static void take_packet(struct packet_engine *engine, const struct packet_seen *seen)
+static void take_packet(struct packet_engine *engine, const struct packet_seen *seen,
+                        uint64_t came_ns)
 {
     bool is_segment = seen->kind == PACKET_SEGMENT;
     const struct endpoint *backend = is_segment ? &seen->tcp.from : &seen->tcp.to;
@@ -234,13 +318,14 @@ static void take_packet(struct packet_engine *engine, const struct packet_seen *
         return;
     }
     if (plant_is("packet-acks") && reason == REASON_OK) {
-        send_segment(engine, attempt, attempt->isn + 1, PACKET_ACK);
+        send_alone(engine, attempt, PACKET_ACK);
     }
     struct probe_ending ending = {
         .reason = reason,
         .is_refused = is_segment && reason == REASON_CONNECT_FAILED,
+        .end_ns = came_ns < attempt->probe.start_ns ? attempt->probe.start_ns : came_ns,
     };
-    if (probe_attempt_is_overdue(&attempt->probe)) {
+    if (came_ns >= attempt->probe.deadline_ns) {
         ending = (struct probe_ending){.reason = REASON_CONNECT_TIMEOUT, .is_answered = true};
     }
     end(engine, attempt, ending);
@@ -253,8 +338,7 @@ static void time_out(struct packet_engine *engine, struct packet_attempt *attemp
     bool is_proof = engine->n_dropped == attempt->n_dropped;
 
     if (attempt->probe.target->definition.check.tcp.on_timeout == TCP_ON_TIMEOUT_RST) {
-        /* Nobody waits for it, and nothing depends on it. */
-        (void)send_segment(engine, attempt, attempt->isn + 1, PACKET_RST);
+        send_alone(engine, attempt, PACKET_RST);
     }
     end(engine, attempt,
         (struct probe_ending){.reason =
@@ -269,11 +353,10 @@ static void on_timer(struct packet_engine *engine, struct packet_attempt *attemp
         time_out(engine, attempt);
         return;
     }
-    if (reason == REASON_NONE) {
-        reason = send_syn(engine, attempt);
-    }
     if (reason != REASON_NONE) {
         end(engine, attempt, (struct probe_ending){.reason = reason});
+    } else if (attempt->n_syns > 0) {
+        send_syn_later(engine, attempt);
     }
 }
 
@@ -292,11 +375,19 @@ static void engine_run(struct probe_engine *base, const struct probe_sink *sink)
     struct packet_engine *engine = of(base);
     uint64_t now_ns = clock_monotonic_ns();
     struct packet_seen seen;
+    uint64_t came_ns;
+    uint32_t n_seen = 0;
     uint32_t place;
 
     engine->sink = sink;
-    for (uint32_t n = 0; n < PACKET_FRAMES && packet_socket_next(&engine->sock, &seen); n++) {
-        take_packet(engine, &seen);
+    engine->ran_ns = now_ns;
+    packet_socket_look(&engine->sock, now_ns);
+    while (n_seen < PACKET_FRAMES && packet_socket_next(&engine->sock, &seen, &came_ns)) {
+        take_packet(engine, &seen, came_ns);
+        n_seen++;
+    }
+    if (n_seen > 0) {
+        base->quiet_ns = probe_slot_after(now_ns);
     }
     if (timers_next(&engine->places.timers) <= now_ns) {
         count_dropped(engine);
@@ -304,6 +395,7 @@ static void engine_run(struct probe_engine *base, const struct probe_sink *sink)
     while (timers_pop(&engine->places.timers, now_ns, &place)) {
         on_timer(engine, &engine->attempts[place], now_ns);
     }
+    engine_flush(base);
     engine->sink = NULL;
 }
 
@@ -311,7 +403,10 @@ static uint64_t engine_next_ns(const struct probe_engine *base)
 {
     const struct packet_engine *engine = (const struct packet_engine *)base;
 
-    return timers_next(&engine->places.timers);
+    uint64_t next_ns = timers_next(&engine->places.timers);
+
+    /* A look that was put off is due at the end of its slot. */
+    return base->quiet_ns > engine->ran_ns && base->quiet_ns < next_ns ? base->quiet_ns : next_ns;
 }
 
 /* --- making and ending --- */
@@ -322,9 +417,11 @@ static void engine_free(struct probe_engine *base)
 
     packet_socket_close(&engine->sock);
     packet_ports_close(&engine->ports);
+    packet_sources_close(&engine->sources);
     probe_buckets_close(&engine->buckets);
     probe_places_close(&engine->places);
     free(engine->attempts);
+    free(engine->unsent);
     sodium_memzero(&engine->key, sizeof engine->key);
     free(engine);
 }
@@ -333,6 +430,7 @@ static const struct probe_engine_ops ops = {
     .free = engine_free,
     .submit = engine_submit,
     .abandon = engine_abandon,
+    .flush = engine_flush,
     .next_ns = engine_next_ns,
     .run = engine_run,
 };
@@ -343,7 +441,8 @@ static int open_sockets(struct packet_engine *engine, struct errmsg *err)
     int rc = packet_ports_open(&engine->ports, err);
 
     if (rc != 0) {
-        engine->sock = (struct packet_socket){.receive_fd = -1, -1, -1, NULL, 0};
+        engine->sock =
+            (struct packet_socket){.receive_fd = -1, .send_ipv4_fd = -1, .send_ipv6_fd = -1};
         return rc;
     }
     rc = packet_socket_open(&engine->sock, engine->ports.ports, PACKET_PORTS, err);
@@ -354,7 +453,9 @@ static int open_sockets(struct packet_engine *engine, struct errmsg *err)
 static int reserve(struct packet_engine *engine, uint32_t capacity, struct errmsg *err)
 {
     engine->attempts = calloc(capacity, sizeof *engine->attempts);
-    if (engine->attempts == NULL || probe_places_init(&engine->places, capacity) != 0 ||
+    engine->unsent = calloc(capacity, sizeof *engine->unsent);
+    if (engine->attempts == NULL || engine->unsent == NULL ||
+        probe_places_init(&engine->places, capacity) != 0 ||
         probe_buckets_init(&engine->buckets, capacity, &engine->key) != 0) {
         return errmsg_set(err, ERR_NOMEM, "probe engine \"packet\": out of memory");
     }
@@ -381,6 +482,7 @@ int packet_engine_new(uint32_t capacity, const struct probe_lateness *lateness,
     engine->lateness = lateness;
     engine->counters = counters;
     randombytes_buf(&engine->key, sizeof engine->key);
+    packet_sources_init(&engine->sources);
     int rc = open_sockets(engine, err);
     if (rc == 0) {
         rc = reserve(engine, capacity, err);

@@ -11,6 +11,9 @@
  * ignored and counted. ISN and port are chosen at random: who does not see the SYN cannot answer
  * it.
  *
+ * SYNs that start together are handed to the kernel by one call, and their answers are looked for
+ * at the end of the slot (PROBE_SLOT_NS), all at once; when each came is known from its stamp.
+ *
  * Each backend is reached as the kernel routes it, over any kind of link, loopback included. A
  * packet that the kernel drops for want of room makes the timeouts of that time inconclusive.
  *

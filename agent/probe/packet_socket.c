@@ -1,5 +1,6 @@
 #include "agent/probe/packet_socket.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
@@ -8,11 +9,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "agent/probe/connect_socket.h"
 #include "agent/probe/packet_filter.h"
 #include "agent/probe/probe_errno.h"
+#include "common/base/units.h"
 
 #define RING_BYTES ((size_t)PACKET_FRAMES * PACKET_FRAME_BYTES)
 #define BLOCK_BYTES ((unsigned)64 * 1024) /* whole pages of any size in use */
@@ -121,7 +123,26 @@ static struct packet_seen read_frame(const uint8_t *frame, const struct tpacket2
     return packet_read(frame + at, n_bytes, is_sum_checked);
 }
 
-bool packet_socket_next(struct packet_socket *sock, struct packet_seen *ret_seen)
+void packet_socket_look(struct packet_socket *sock, uint64_t now_ns)
+{
+    struct timespec now;
+
+    sock->before_ns = sock->begun_ns;
+    sock->begun_ns = now_ns;
+    clock_gettime(CLOCK_REALTIME, &now);
+    sock->realtime_ns = (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t came_ns(const struct packet_socket *sock, const struct tpacket2_hdr *head)
+{
+    uint64_t stamp_ns = (uint64_t)head->tp_sec * NS_PER_SECOND + head->tp_nsec;
+    uint64_t ago_ns = stamp_ns < sock->realtime_ns ? sock->realtime_ns - stamp_ns : 0;
+
+    return ago_ns < sock->begun_ns - sock->before_ns ? sock->begun_ns - ago_ns : sock->before_ns;
+}
+
+bool packet_socket_next(struct packet_socket *sock, struct packet_seen *ret_seen,
+                        uint64_t *ret_came_ns)
 {
     uint8_t *frame = sock->ring + (size_t)sock->next_frame * PACKET_FRAME_BYTES;
     struct tpacket2_hdr *head = (struct tpacket2_hdr *)(void *)frame;
@@ -132,15 +153,17 @@ bool packet_socket_next(struct packet_socket *sock, struct packet_seen *ret_seen
         return false;
     }
     *ret_seen = read_frame(frame, head, status);
+    *ret_came_ns = came_ns(sock, head);
     atomic_store_explicit(owner, TP_STATUS_KERNEL, memory_order_release);
     sock->next_frame = (sock->next_frame + 1) % PACKET_FRAMES;
     return true;
 }
 
-/* The source goes along beside the packet: rules that route by it must see it. */
-static void put_source(const struct packet_tcp *tcp, struct msghdr *message)
+/* The source goes along beside the packet: rules that route by it must see it. Returns how long the
+ * control data is. */
+static size_t put_source(const struct packet_tcp *tcp, void *data)
 {
-    struct cmsghdr *control = CMSG_FIRSTHDR(message);
+    struct cmsghdr *control = data;
 
     if (tcp->from.addr.family == ADDR_IPV6) {
         struct in6_pktinfo info = {.ipi6_ifindex = 0};
@@ -150,38 +173,88 @@ static void put_source(const struct packet_tcp *tcp, struct msghdr *message)
                                     .cmsg_level = IPPROTO_IPV6,
                                     .cmsg_type = IPV6_PKTINFO};
         memcpy(CMSG_DATA(control), &info, sizeof info);
-    } else {
-        struct in_pktinfo info = {.ipi_ifindex = 0};
-
-        memcpy(&info.ipi_spec_dst, tcp->from.addr.bytes, sizeof info.ipi_spec_dst);
-        *control = (struct cmsghdr){
-            .cmsg_len = CMSG_LEN(sizeof info), .cmsg_level = IPPROTO_IP, .cmsg_type = IP_PKTINFO};
-        memcpy(CMSG_DATA(control), &info, sizeof info);
+        return CMSG_SPACE(sizeof info);
     }
-    message->msg_controllen = CMSG_SPACE(control->cmsg_len - CMSG_LEN(0));
+    struct in_pktinfo info = {.ipi_ifindex = 0};
+
+    memcpy(&info.ipi_spec_dst, tcp->from.addr.bytes, sizeof info.ipi_spec_dst);
+    *control = (struct cmsghdr){
+        .cmsg_len = CMSG_LEN(sizeof info), .cmsg_level = IPPROTO_IP, .cmsg_type = IP_PKTINFO};
+    memcpy(CMSG_DATA(control), &info, sizeof info);
+    return CMSG_SPACE(sizeof info);
+}
+
+/* Port 0: a raw socket would take it for a protocol. */
+static socklen_t put_address(const struct addr *addr, struct packet_message *message)
+{
+    if (addr->family == ADDR_IPV6) {
+        message->to.in6 = (struct sockaddr_in6){.sin6_family = AF_INET6};
+        memcpy(&message->to.in6.sin6_addr, addr->bytes, sizeof message->to.in6.sin6_addr);
+        return sizeof message->to.in6;
+    }
+    message->to.in = (struct sockaddr_in){.sin_family = AF_INET};
+    memcpy(&message->to.in.sin_addr, addr->bytes, sizeof message->to.in.sin_addr);
+    return sizeof message->to.in;
+}
+
+static struct msghdr make_message(const struct packet_tcp *tcp, struct packet_message *message)
+{
+    message->part = (struct iovec){.iov_base = message->bytes,
+                                   .iov_len = packet_build_tcp(tcp, message->bytes)};
+    return (struct msghdr){.msg_name = &message->to,
+                           .msg_namelen = put_address(&tcp->to.addr, message),
+                           .msg_iov = &message->part,
+                           .msg_iovlen = 1,
+                           .msg_control = message->control,
+                           .msg_controllen = put_source(tcp, message->control)};
+}
+
+static int sender_of(const struct packet_socket *sock, uint8_t family)
+{
+    return family == ADDR_IPV6 ? sock->send_ipv6_fd : sock->send_ipv4_fd;
 }
 
 enum probe_reason packet_socket_send(const struct packet_socket *sock, const struct packet_tcp *tcp)
 {
-    uint8_t bytes[PACKET_TCP_BYTES_MAX];
-    _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(struct in6_pktinfo))] = {0};
-    struct sockaddr_storage to;
-    struct iovec part = {.iov_base = bytes, .iov_len = packet_build_tcp(tcp, bytes)};
-    struct msghdr message = {.msg_name = &to,
-                             .msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = control,
-                             .msg_controllen = sizeof control};
-    int fd = tcp->to.addr.family == ADDR_IPV6 ? sock->send_ipv6_fd : sock->send_ipv4_fd;
+    struct packet_message message;
+    struct msghdr head = make_message(tcp, &message);
+    int fd = sender_of(sock, tcp->to.addr.family);
 
     if (fd < 0) {
         return REASON_LOCAL_UNSUPPORTED;
     }
-    /* Port 0: a raw socket would take it for a protocol. */
-    message.msg_namelen = connect_socket_address(&tcp->to.addr, 0, &to);
-    put_source(tcp, &message);
-    ssize_t n = sendmsg(fd, &message, 0);
+    ssize_t n = sendmsg(fd, &head, 0);
     return n < 0 ? probe_reason_of_errno(PROBE_CALL_RAW_SEND, errno) : REASON_NONE;
+}
+
+void packet_batch_add(struct packet_batch *batch, const struct packet_tcp *tcp)
+{
+    assert(batch->n < PACKET_BATCH);
+    batch->heads[batch->n].msg_hdr = make_message(tcp, &batch->messages[batch->n]);
+    batch->n++;
+}
+
+/* sendmmsg ends at the first packet that cannot be sent, and tells why when it is the first of a
+ * call: those behind it have another one. */
+void packet_batch_send(struct packet_batch *batch, const struct packet_socket *sock, uint8_t family,
+                       enum probe_reason ret_reasons[PACKET_BATCH])
+{
+    int fd = sender_of(sock, family);
+    unsigned at = 0;
+
+    while (at < batch->n) {
+        int n = fd < 0 ? 0 : sendmmsg(fd, batch->heads + at, batch->n - at, 0);
+
+        if (n > 0) {
+            for (unsigned end = at + (unsigned)n; at < end; at++) {
+                ret_reasons[at] = REASON_NONE;
+            }
+        } else {
+            ret_reasons[at++] = fd < 0 ? REASON_LOCAL_UNSUPPORTED
+                                       : probe_reason_of_errno(PROBE_CALL_RAW_SEND, errno);
+        }
+    }
+    batch->n = 0;
 }
 
 uint64_t packet_socket_take_dropped(struct packet_socket *sock)

@@ -4,9 +4,11 @@
 #ifndef JURY_PROBE_PACKET_SOCKET_H
 #define JURY_PROBE_PACKET_SOCKET_H
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "agent/core/packet.h"
 #include "common/base/err.h"
@@ -23,6 +25,28 @@ struct packet_socket {
     int send_ipv6_fd; /* -1 too where the kernel has no IPv6 */
     uint8_t *ring;    /* PACKET_FRAMES frames; NULL = none */
     uint32_t next_frame;
+    uint64_t begun_ns;    /* when the present look began, monotonic */
+    uint64_t before_ns;   /* when the one before it did */
+    uint64_t realtime_ns; /* CLOCK_REALTIME at begun_ns */
+};
+
+/* Packets on their way to the kernel, of one family, all by one call. */
+#define PACKET_BATCH 64
+
+struct packet_message {
+    uint8_t bytes[PACKET_TCP_BYTES_MAX];
+    _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(struct in6_pktinfo))];
+    union {
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6;
+    } to;
+    struct iovec part;
+};
+
+struct packet_batch {
+    unsigned n;
+    struct mmsghdr heads[PACKET_BATCH];
+    struct packet_message messages[PACKET_BATCH];
 };
 
 /* ports: those whose packets are wanted. Errors, with a sentence: ERR_DENIED (no CAP_NET_RAW),
@@ -32,11 +56,23 @@ int packet_socket_open(struct packet_socket *sock, const uint16_t ports[], size_
 /* Again is fine, of one that open has seen. */
 void packet_socket_close(struct packet_socket *sock);
 
-/* Read the next packet that waits, which may be one that says nothing. False: none waits. */
-bool packet_socket_next(struct packet_socket *sock, struct packet_seen *ret_seen);
+/* A look at what waits begins; now_ns: monotonic. */
+void packet_socket_look(struct packet_socket *sock, uint64_t now_ns);
+/* Read the next packet that waits, which may be one that says nothing. False: none waits.
+ * ret_came_ns: monotonic, when the kernel got it: not before the last look began, and not after
+ * this one did. The kernel stamps packets by the wall clock, which somebody may set meanwhile; so
+ * the two looks bound what that can do. */
+bool packet_socket_next(struct packet_socket *sock, struct packet_seen *ret_seen,
+                        uint64_t *ret_came_ns);
 /* REASON_NONE: it was handed to the kernel. */
 enum probe_reason packet_socket_send(const struct packet_socket *sock,
                                      const struct packet_tcp *tcp);
+/* Add a packet to a batch that is not full (n < PACKET_BATCH). */
+void packet_batch_add(struct packet_batch *batch, const struct packet_tcp *tcp);
+/* Hand all packets of a batch to the kernel; it is empty then. ret_reasons: of each packet, in the
+ * order of packet_batch_add, as packet_socket_send. */
+void packet_batch_send(struct packet_batch *batch, const struct packet_socket *sock, uint8_t family,
+                       enum probe_reason ret_reasons[PACKET_BATCH]);
 /* Packets for us that were lost for want of room since the last call. */
 uint64_t packet_socket_take_dropped(struct packet_socket *sock);
 

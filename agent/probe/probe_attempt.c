@@ -28,7 +28,7 @@ struct probe_result probe_attempt_result(const struct probe_attempt *attempt,
     struct probe_life life = {
         .start_ns = attempt->start_ns,
         .deadline_ns = attempt->deadline_ns,
-        .end_ns = clock_monotonic_ns(),
+        .end_ns = ending.end_ns != 0 ? ending.end_ns : clock_monotonic_ns(),
         .mark = attempt->mark,
         .is_answered = ending.is_answered,
     };

@@ -30,6 +30,7 @@ struct probe_ending {
     enum probe_reason reason;
     bool is_answered; /* the reason is a timeout, but the answer is there now */
     bool is_refused;  /* the target itself said so, to this very probe */
+    uint64_t end_ns;  /* when what ended it came, as the kernel knows; 0 = now */
 };
 
 /* The result of a probe that ends now: the ending, unless this node was not awake enough for it to

@@ -11,7 +11,9 @@
  *    result may be submitted again: the engine ends the old connection first.
  *  - each probe has one absolute deadline, start + T, that no progress moves (R-PROBE-1); the
  * caller calls run no later than next_ns, or as soon as `fd` is readable.
- *  - submits may be gathered and sent together by the next run: then next_ns says when.
+ *  - submits may be gathered and sent together, by flush or else by the next run.
+ *  - an engine that expects answers may ask to be left alone for the rest of a slot, so that one
+ *    wake-up serves them all: then next_ns says until when.
  *  - faults of this node are inconclusive results (R-SELF-3), never a failure of submit. */
 #ifndef JURY_PROBE_ENGINE_H
 #define JURY_PROBE_ENGINE_H
@@ -21,6 +23,12 @@
 
 #include "agent/core/probe.h"
 #include "agent/probe/probe_counts.h"
+#include "common/base/units.h"
+
+/* Time is cut into slots of the monotonic clock: what begins a probe, and what looks for the
+ * answers of the packet engine, happens at their edges, so that one wake-up serves many probes. A
+ * wake-up costs as much as several probes; at 1,000 a second a slot has five. */
+#define PROBE_SLOT_NS (5 * NS_PER_MS)
 
 /* Kinds of probe, a set of bits. */
 enum probe_capability {
@@ -58,6 +66,8 @@ struct probe_engine_ops {
     /* End what the slot has under way, a connection that is being closed too: no result. Nothing
      * under way is fine. */
     void (*abandon)(struct probe_engine *engine, uint32_t slot);
+    /* Send what submit gathered. NULL: it sends at once. */
+    void (*flush)(struct probe_engine *engine);
     /* Monotonic time at which run must be called at the latest; UINT64_MAX = only for the fd. */
     uint64_t (*next_ns)(const struct probe_engine *engine);
     /* Receive, send what waits, expire. */
@@ -71,6 +81,13 @@ struct probe_engine {
     uint32_t capacity;           /* probes in flight at most */
     int fd;                      /* to poll for readability; -1 = none */
     enum probe_count counted_as; /* where the probes that it begins are counted */
+    uint64_t quiet_ns;           /* until then fd need not be looked at, if next_ns is kept */
 };
+
+/* The edge of a slot that comes after this time. */
+static inline uint64_t probe_slot_after(uint64_t ns)
+{
+    return ns - ns % PROBE_SLOT_NS + PROBE_SLOT_NS;
+}
 
 #endif

@@ -170,25 +170,49 @@ static void start_probe(struct probe_loop *loop, struct target_id id, uint64_t n
     lane->engine->ops->submit(lane->engine, target);
 }
 
+/* The edge of a slot at which what is due then is started: the next one, or the one before if that
+ * is early by PROBE_SLOT_EARLY of a slot at most. A backend that answers at once stays on its edge
+ * so, and is not a whole slot later each time. */
+static uint64_t edge_of(const struct probe_loop *loop, uint64_t due_ns)
+{
+    uint64_t slot_ns = loop->options.slot_ns;
+
+    if (slot_ns == 0 || due_ns > TIMER_NEVER - slot_ns) {
+        return due_ns;
+    }
+    uint64_t early_ns = slot_ns / PROBE_SLOT_EARLY;
+    uint64_t from_ns = due_ns < early_ns ? 0 : due_ns - early_ns;
+    return (from_ns + slot_ns - 1) / slot_ns * slot_ns;
+}
+
+/* The last due time whose edge has come. */
+static uint64_t due_until_ns(const struct probe_loop *loop, uint64_t now_ns)
+{
+    uint64_t slot_ns = loop->options.slot_ns;
+
+    return slot_ns == 0 ? now_ns : now_ns / slot_ns * slot_ns + slot_ns / PROBE_SLOT_EARLY;
+}
+
 static void start_due(struct probe_loop *loop, uint64_t now_ns)
 {
+    const uint64_t until_ns = due_until_ns(loop, now_ns);
     struct target_id id;
 
     for (unsigned n = 0; n < PROBE_STARTS_PER_TURN; n++) {
         uint64_t due_ns = probe_schedule_next_ns(&loop->schedule);
 
-        if (due_ns > now_ns) {
+        if (due_ns > until_ns) {
             return;
         }
         if (loop->n_in_flight >= loop->options.in_flight_max) {
             loop->full_ns = now_ns;
             return;
         }
-        if (due_ns <= loop->full_ns) {
+        if (due_ns <= loop->full_ns && due_ns < now_ns) {
             probe_counters_add(&loop->counters, PROBE_N_DELAYED, 1);
             probe_counters_max(&loop->counters, PROBE_DELAY_MAX_NS, now_ns - due_ns);
         }
-        if (!probe_schedule_start(&loop->schedule, now_ns, &id)) {
+        if (!probe_schedule_start_near(&loop->schedule, until_ns, now_ns, &id)) {
             return;
         }
         start_probe(loop, id, now_ns);
@@ -233,6 +257,11 @@ bool probe_loop_turn(struct probe_loop *loop, uint64_t now_ns)
         loop->engines[i]->ops->run(loop->engines[i], &sink);
     }
     start_due(loop, now_ns);
+    for (uint32_t i = 0; i < loop->n_engines; i++) {
+        if (loop->engines[i]->ops->flush != NULL) {
+            loop->engines[i]->ops->flush(loop->engines[i]);
+        }
+    }
     if (loop->n_in_flight > 0) {
         sweep(loop, now_ns);
     }
@@ -253,7 +282,7 @@ uint64_t probe_loop_next_ns(const struct probe_loop *loop, uint64_t now_ns)
         next_ns = earlier(next_ns, loop->engines[i]->ops->next_ns(loop->engines[i]));
     }
     if (loop->n_in_flight < loop->options.in_flight_max) {
-        next_ns = earlier(next_ns, probe_schedule_next_ns(&loop->schedule));
+        next_ns = earlier(next_ns, edge_of(loop, probe_schedule_next_ns(&loop->schedule)));
     }
     if (loop->n_in_flight > 0) {
         next_ns = earlier(next_ns, loop->sweep_ns);

@@ -11,6 +11,8 @@
  *  - at the limit of probes in flight a due probe waits, in the order of due times, and is counted;
  *  - an address that this node's own list forbids, or a kind that no engine can make, is an
  *    inconclusive result, and no packet is sent; a kind is never made as another;
+ *  - with slots a probe starts up to a fifth of a slot too early or four too late, against the end
+ *    of the last and its interval; that adds up to nothing, since it is counted anew each time;
  *  - a result that finds the ring full waits; a newer one of the same target replaces it, counted.
  */
 #ifndef JURY_PROBE_LOOP_H
@@ -32,6 +34,7 @@
 #define PROBE_LOST_NS (5 * NS_PER_SECOND)
 #define PROBE_SWEEP_NS NS_PER_SECOND        /* how often lost probes are looked for */
 #define PROBE_RETRY_RING_NS (5 * NS_PER_MS) /* how soon a full ring is tried again */
+#define PROBE_SLOT_EARLY 5                  /* a start is early by 1/5 of a slot at most */
 #define PROBE_STARTS_PER_TURN 256           /* so that a burst of starts does not delay answers */
 
 /* A target's place in the thread, by slot. */
@@ -48,6 +51,7 @@ struct probe_lane {
 struct probe_loop_options {
     uint64_t node_id; /* seeds the offsets of first probes */
     uint32_t in_flight_max;
+    uint64_t slot_ns;   /* probes start at an edge of such a slot; 0 = when they are due */
     uint32_t n_allowed; /* 0 = this node has no list of its own */
     struct cidr allowed[LIMIT_CIDRS];
 };

@@ -46,6 +46,7 @@ uint32_t probe_places_take(struct probe_places *places, uint32_t slot)
     places->first_free = places->places[place].next_free;
     places->places[place].slot = slot;
     places->by_slot[slot] = place + 1;
+    places->n_taken++;
     return place;
 }
 
@@ -59,6 +60,7 @@ void probe_places_release(struct probe_places *places, uint32_t place)
     it->generation++;
     it->next_free = places->first_free;
     places->first_free = place;
+    places->n_taken--;
 }
 
 uint32_t probe_places_of_slot(const struct probe_places *places, uint32_t slot)

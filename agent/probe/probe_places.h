@@ -25,6 +25,7 @@ struct probe_places {
     uint32_t *by_slot;          /* target slot -> place + 1; 0 = none */
     uint32_t capacity;
     uint32_t first_free; /* NO_PLACE = all are taken */
+    uint32_t n_taken;
 };
 
 /* All are free. capacity: 1..LIMIT_PROBES_IN_FLIGHT. Errors: ERR_NOMEM; close is needed then too.

@@ -120,11 +120,15 @@ static bool wait_until(struct probe_thread *thread, uint64_t until_ns)
         {.fd = wake_fd(&thread->wake), .events = POLLIN},
     };
     nfds_t n_fds = 1;
+    uint64_t now_ns = clock_monotonic_ns();
 
     for (uint32_t i = 0; i < thread->loop.n_engines; i++) {
-        fds[n_fds++] = (struct pollfd){.fd = thread->loop.engines[i]->fd, .events = POLLIN};
+        const struct probe_engine *engine = thread->loop.engines[i];
+
+        if (engine->quiet_ns <= now_ns) {
+            fds[n_fds++] = (struct pollfd){.fd = engine->fd, .events = POLLIN};
+        }
     }
-    uint64_t now_ns = clock_monotonic_ns();
     uint64_t wait_ns = until_ns > now_ns ? until_ns - now_ns : 0;
     struct timespec wait = {
         .tv_sec = (time_t)(wait_ns / NS_PER_SECOND),
@@ -240,6 +244,7 @@ static int prepare(struct probe_thread *thread, const struct probe_thread_option
     struct probe_loop_options loop = options->loop;
 
     loop.in_flight_max = loop.in_flight_max == 0 ? LIMIT_PROBES_IN_FLIGHT : loop.in_flight_max;
+    loop.slot_ns = PROBE_SLOT_NS;
     thread->results =
         ring_new(sizeof(struct probe_result),
                  options->ring_results == 0 ? LIMIT_RESULT_RING : options->ring_results);

@@ -41,6 +41,7 @@ struct udp_engine {
     struct echo_socket echo;       /* descriptors -1 without rights */
     struct hash_key key;           /* secret: what is unpredictable comes from it */
     uint64_t nonce;
+    bool is_used;       /* a probe has been submitted */
     uint64_t n_dropped; /* echo replies that the kernel had no room for */
     struct udp_evidence evidence;
     struct probe_places places;   /* timers: the deadline */
@@ -138,6 +139,7 @@ static void engine_submit(struct probe_engine *base, const struct probe_target *
     struct udp_engine *engine = of(base);
 
     assert((base->capabilities & probe_capability_of(&target->definition)) != 0);
+    engine->is_used = true;
     struct udp_attempt *attempt = take(engine, target);
     enum probe_reason reason = begin(engine, attempt);
     attempt->probe.refused_reason = (uint8_t)reason;
@@ -357,6 +359,9 @@ static void engine_run(struct probe_engine *base, const struct probe_sink *sink)
     uint64_t now_ns = clock_monotonic_ns();
     uint32_t place;
 
+    if (!engine->is_used) {
+        return; /* nothing to ask the kernel for: not even a late echo can be there */
+    }
     engine->sink = sink;
     probe_events_serve(base, on_event);
     take_echoes(engine);

@@ -5,12 +5,13 @@ S41, spec.md 4. Two namespaces, IPv4 and IPv6; answers that no kernel gives are 
 # seconds: 25
 # twin: packet-any-ack WRONG .*ack-of-another.*CONNECT_TIMEOUT
 # twin: packet-acks WRONG .*open.*near S
+# twin: stale-source WRONG .*the route's new source
 import os
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from netns import FAR_4, Cable
+from netns import FAR_4, NEAR_4, Cable
 from prober import Prober, Server, arguments, check, finish, run
 from wire import FAMILIES, SECOND_SOURCE, capture_at, place, seen_of
 
@@ -214,6 +215,41 @@ def network(cable, folder):
     cable.unfilter(cable.far)
 
 
+def sources_change(cable, folder):
+    """What the node knows of its own addresses is kept between probes, and follows the kernel."""
+    server = Server("ok", netns=cable.far, address=FAR_4)
+    capture = capture_at(cable, "tcp_forger.py")
+    prober = Prober(folder, netns=cable.near)
+    fields = {"type": "tcp", "handshake": "half-open", "T": T, "I": 100, "to": server.to("ok")}
+    prober.set(0, **fields)
+    prober.set(1, source=SECOND_SOURCE, **fields)
+    prober.publish()
+
+    def syns_from(lines):
+        return [line["src"] for line in lines if line.get("flags") == "S"]
+
+    def new_results(slot, n, reason):
+        """Whether the n newest results say that, soon."""
+        begun = len(prober.results(slot))
+        prober.wait_results(slot, begun + n + 1)
+        return seen_of(prober.results(slot)[-n:]) == {reason}
+
+    prober.wait_results(0, N)
+    run(f"ip -n {cable.near} route change 10.231.1.0/24 dev near0 src {SECOND_SOURCE}")
+    old = len(capture.lines)
+    check(new_results(0, 5, "pass OK"), "after a change of the route probes pass")
+    newest = syns_from(capture.lines[old:])[-4:]
+    check(newest and set(newest) == {SECOND_SOURCE}, f"from the route's new source: {set(newest)}")
+    run(f"ip -n {cable.near} route change 10.231.1.0/24 dev near0 src {NEAR_4}")
+    run(f"ip -n {cable.near} address del {SECOND_SOURCE}/24 dev near0")
+    check(new_results(1, 5, "inconclusive LOCAL_SOURCE_MISSING"), "a source that went is missing")
+    run(f"ip -n {cable.near} address add {SECOND_SOURCE}/24 dev near0")
+    check(new_results(1, 5, "pass OK"), "and is there again")
+    prober.stop()
+    server.stop()
+    capture.stop()
+
+
 def without_rights(cable, folder):
     """Never replaced by another kind: nothing is on the wire."""
     server = Server("ok", netns=cable.far, address=FAR_4)
@@ -244,6 +280,7 @@ def main():
     open_port(cable, options.bin)
     answers(cable, options.bin)
     network(cable, options.bin)
+    sources_change(cable, options.bin)
     without_rights(cable, options.bin)
     finish()
 

@@ -12,6 +12,7 @@ import time
 
 LIB = os.path.dirname(os.path.abspath(__file__))
 PATIENCE = 60.0
+EARLY_S = 0.001  # by which a probe may begin before its interval is over (probe_loop.h)
 FAILURES = []
 
 

@@ -223,6 +223,7 @@ static void a_timeout_while_answers_were_dropped_proves_nothing(void **state)
     struct probe_target closed = bench_tcp_target(&bench, 0);
     for (unsigned i = 0; i < PACKET_FRAMES + 100; i++) {
         bench_submit(&bench, &closed);
+        bench.engine->ops->flush(bench.engine);
         bench.engine->ops->abandon(bench.engine, 0);
     }
     int taken = bench.listener;

@@ -145,7 +145,8 @@ static void results_come_with_a_wake_up_and_the_interval_is_kept(void **state)
         assert_int_equal(results[i].id.slot, 4);
         assert_true(results[i].end_ns >= results[i].start_ns);
         if (i > 0) {
-            assert_true(results[i].start_ns >= results[i - 1].end_ns + 100 * MS);
+            assert_true(results[i].start_ns + PROBE_SLOT_NS / PROBE_SLOT_EARLY >=
+                        results[i - 1].end_ns + 100 * MS);
         }
     }
 
