@@ -164,6 +164,35 @@ static void append(char text[RENDER_TEXT_BYTES], const char *word)
     snprintf(text + used, RENDER_TEXT_BYTES - used, "%s%s", used == 0 ? "" : ", ", word);
 }
 
+char *render_weight(uint32_t weight, const Jury__V1__WeightShare *share,
+                    char text[RENDER_TEXT_BYTES])
+{
+    uint32_t hundredths = share == NULL ? 100 * weight : weight * share->percent;
+
+    if (hundredths == 100 * weight) {
+        snprintf(text, RENDER_TEXT_BYTES, "%" PRIu32, weight);
+    } else if (hundredths >= 1000 || hundredths % 100 == 0) {
+        snprintf(text, RENDER_TEXT_BYTES, "%" PRIu32 " -> %" PRIu32, weight,
+                 (hundredths + 50) / 100);
+    } else { /* of a small weight the part counts, too */
+        snprintf(text, RENDER_TEXT_BYTES, "%" PRIu32 " -> %" PRIu32 ".%02" PRIu32, weight,
+                 hundredths / 100, hundredths % 100);
+    }
+    return text;
+}
+
+char *render_weight_cause(const Jury__V1__WeightShare *share, char text[RENDER_TEXT_BYTES])
+{
+    char left[RENDER_TEXT_BYTES];
+
+    text[0] = '\0';
+    if (share != NULL && share->slow_start_left != NULL) {
+        snprintf(text, RENDER_TEXT_BYTES, " (slow start, %.40s left)",
+                 render_duration(share->slow_start_left, left));
+    }
+    return text;
+}
+
 char *render_marks(const Jury__V1__Verdict *verdict, char text[RENDER_TEXT_BYTES])
 {
     static const char *const words[] = {"?",    "held",     "pending", "suspect",

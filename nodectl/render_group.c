@@ -271,6 +271,7 @@ void render_backends(struct ctl *ctl, Jury__V1__BackendStatus *const backends[],
     struct render_table *table =
         render_table_new(columns + (with_group ? 0 : 1), with_group ? 12 : 11);
     char text[RENDER_TEXT_BYTES];
+    char cause[RENDER_TEXT_BYTES];
 
     for (size_t i = 0; i < n_backends; i++) {
         const Jury__V1__BackendStatus *status = backends[i];
@@ -284,7 +285,9 @@ void render_backends(struct ctl *ctl, Jury__V1__BackendStatus *const backends[],
         }
         render_cell(table, "%s",
                     render_endpoint(status->backend->address, status->backend->port, text));
-        render_cell(table, "%" PRIu32, status->backend->weight);
+        render_cell(table, "%s%s",
+                    render_weight(status->backend->weight, status->weight_share, text),
+                    render_weight_cause(status->weight_share, cause));
         put_life(table, status);
         put_verdict_cells(table, status->verdict);
         render_cell(table, "%s", render_row_class(status->row_class));

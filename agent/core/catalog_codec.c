@@ -335,6 +335,25 @@ static void read_guard(struct codec_in *in, struct guard_policy *guard)
     guard->correlated_alarm = codec_read_bool(in);
 }
 
+/* Since minor 3, and written only when there is one. */
+static void write_weighing(struct bytes_writer *writer, const struct server_group *group)
+{
+    if (group->guard.slow_start_ms != 0) {
+        bytes_write_u32(writer, group->guard.slow_start_ms);
+    }
+}
+
+static void read_weighing(struct codec_in *in, struct server_group *group)
+{
+    if (!has_more(in)) {
+        return;
+    }
+    group->guard.slow_start_ms = bytes_read_u32(&in->bytes);
+    if (group->guard.slow_start_ms == 0) {
+        in->bytes.failed = true; /* one value has one encoding */
+    }
+}
+
 /* --- groups and backends --- */
 
 void codec_write_backend(struct bytes_writer *writer, const struct backend *backend)
@@ -415,6 +434,7 @@ void codec_write_group(struct bytes_writer *writer, const struct server_group *g
     }
     write_hold(writer, group->hold, &group->held_by);
     write_guard(writer, &group->guard);
+    write_weighing(writer, group);
     codec_end(writer, begin);
 }
 
@@ -448,6 +468,7 @@ void codec_read_group(struct codec_in *in, struct server_group *ret_group)
     }
     read_hold(&block, &group->hold, &group->held_by);
     read_guard(&block, &group->guard);
+    read_weighing(&block, group);
     codec_shut(in, &block);
 }
 

@@ -34,6 +34,7 @@ struct engine *engine_new(const struct engine_config *config, uint64_t now_ns)
     timers_init(&engine->share_timers);
     timers_init(&engine->row_timers);
     timers_init(&engine->guard_timers);
+    timers_init(&engine->weight_timers);
     drains_init(&engine->drains);
     engine->votes = votes_new();
     engine->history = history_new(now_ns, config->history_entries);
@@ -67,12 +68,14 @@ void engine_free(struct engine *engine)
     timers_close(&engine->share_timers);
     timers_close(&engine->row_timers);
     timers_close(&engine->guard_timers);
+    timers_close(&engine->weight_timers);
     drains_close(&engine->drains);
     event_ring_close(&engine->events);
     free(engine->targets);
     free(engine->shares);
     free(engine->backends);
     free(engine->rows);
+    free(engine->weights);
     free(engine->scopes);
     free(engine->members);
     free(engine->candidates);
@@ -241,6 +244,9 @@ static void run_timers(struct engine *engine, struct engine_actions *actions)
         id_set_add(&engine->dirty_slots, id);
     }
     engine_run_verdict_timers(engine);
+    while (timers_pop(&engine->weight_timers, engine->now_ns, &id)) {
+        id_set_add(&engine->dirty_scopes, id);
+    }
     if (observers_next_ns(&engine->observers) <= engine->now_ns) {
         uint8_t before = observers_n(&engine->observers);
 
@@ -304,6 +310,7 @@ static uint64_t find_wake_ns(const struct engine *engine)
     wake_ns = earliest(wake_ns, engine->silent_ns);
     wake_ns = earliest(wake_ns, timers_next(&engine->opinion_timers));
     wake_ns = earliest(wake_ns, engine_verdict_timer_ns(engine));
+    wake_ns = earliest(wake_ns, timers_next(&engine->weight_timers));
     return earliest(wake_ns, observers_next_ns(&engine->observers));
 }
 

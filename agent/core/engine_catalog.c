@@ -103,6 +103,9 @@ static void free_scope(struct engine *engine, uint32_t scope)
     id_set_add(&engine->freed_rows, row);
     id_set_remove(&engine->dirty_scopes, scope);
     timers_clear(&engine->guard_timers, scope);
+    if (engine->scopes[scope].has_weighing) {
+        timers_clear(&engine->weight_timers, scope);
+    }
     engine->scopes[scope] = (struct engine_scope){.first_row = engine->free_scope};
     engine->free_scope = scope;
 }
@@ -210,6 +213,7 @@ static void update_group(void *user, const struct catalog_group *before,
             id_set_add(&engine->dirty_slots, engine->backends[row].target.slot);
         }
     }
+    engine_follow_weighing(engine, index, &after->spec);
     id_set_add(&engine->dirty_scopes, index);
 }
 

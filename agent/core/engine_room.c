@@ -90,6 +90,35 @@ static bool has_shared_check(const struct catalog *catalog)
     return false;
 }
 
+/* Only with a group that weighs. After rows and scopes: as many as these. */
+static int reserve_weights(struct engine *engine, bool has_weights)
+{
+    if (!has_weights) {
+        return 0;
+    }
+    if (timers_reserve(&engine->weight_timers, engine->n_scopes) != 0) {
+        return ERR_NOMEM;
+    }
+    if (engine->n_rows > engine->n_weights) {
+        if (grow((void **)&engine->weights, sizeof *engine->weights, engine->n_weights,
+                 engine->n_rows) != 0) {
+            return ERR_NOMEM;
+        }
+        engine->n_weights = engine->n_rows;
+    }
+    return 0;
+}
+
+static bool has_weighing(const struct catalog *catalog)
+{
+    for (size_t i = 0; i < catalog_n_groups(catalog); i++) {
+        if (engine_has_weighing(&catalog_group_at(catalog, i)->spec)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int reserve_rows(struct engine *engine, uint32_t n_rows)
 {
     uint32_t before = engine->n_rows;
@@ -174,6 +203,9 @@ int engine_reserve_room(struct engine *engine, const struct engine_room *room,
     if (err == 0) {
         err = reserve_scopes(engine, room->n_scopes);
     }
+    if (err == 0) {
+        err = reserve_weights(engine, room->has_weights);
+    }
     return err == 0 ? reserve_actions(engine, actions) : err;
 }
 
@@ -184,6 +216,7 @@ int engine_reserve(struct engine *engine, const struct catalog *catalog,
     /* Groups that go and groups that come have places at the same time. */
     struct engine_room room = {.n_slots = catalog_n_slots(catalog),
                                .n_shares = has_shared_check(catalog) ? catalog_n_slots(catalog) : 0,
+                               .has_weights = has_weighing(catalog),
                                .n_rows = catalog_n_rows(catalog),
                                .n_scopes = (uint32_t)(n_before + catalog_n_groups(catalog))};
 

@@ -225,6 +225,7 @@ void engine_free_row(struct engine *engine, uint32_t row)
     timers_clear(&engine->row_timers, row);
     engine_leave_drain(engine, row);
     drains_drop(&engine->drains, row);
+    engine_forget_weight(engine, row);
     id_set_remove(&engine->waiting_drains, row);
     engine->backends[row] = (struct engine_backend){0};
     id_set_add(&engine->freed_rows, row);

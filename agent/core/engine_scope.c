@@ -47,7 +47,10 @@ void engine_tell_freed(struct engine *engine, struct engine_actions *actions)
         if (engine->backends[index].birth != 0 || row->scope != NO_SCOPE || !row->has_word) {
             continue; /* taken again at once: its new owner has written it */
         }
-        struct row_word word = {.scope_row = row->scope_row, .row = index, .birth = row->birth_low};
+        struct row_word word = {.scope_row = row->scope_row,
+                                .row = index,
+                                .birth = row->birth_low,
+                                .weight_percent = 100};
         emit(engine, &word, actions);
         row->has_word = false;
     }
@@ -254,12 +257,14 @@ void engine_settle_scope(struct engine *engine, uint32_t index, struct engine_ac
     if (engine->replay != NULL) {
         return; /* it has no table */
     }
+    engine_weigh_scope(engine, index);
     for (uint32_t row = scope->first_row; row != NO_ROW;
          row = engine->backends[row].next_in_scope) {
         struct row_word word = {.scope_row = scope->row.row,
                                 .row = row,
                                 .birth = engine->backends[row].birth,
-                                .row_class = engine->classes[n++]};
+                                .row_class = engine->classes[n++],
+                                .weight_percent = engine_weight_percent(engine, row)};
 
         decide_flows(engine, row, scope, result.group_state == GROUP_FAIL_OPEN, &word);
         emit(engine, &word, actions);
@@ -267,6 +272,7 @@ void engine_settle_scope(struct engine *engine, uint32_t index, struct engine_ac
     struct row_word own = {.scope_row = scope->row.row,
                            .row = scope->row.row,
                            .birth = scope->row.birth,
-                           .row_class = (uint8_t)classes_scope_class(&result)};
+                           .row_class = (uint8_t)classes_scope_class(&result),
+                           .weight_percent = 100};
     emit(engine, &own, actions);
 }

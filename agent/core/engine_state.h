@@ -122,6 +122,13 @@ struct engine_backend {
 };
 static_assert(sizeof(struct engine_backend) <= ENGINE_BACKEND_BYTES, "of each backend");
 
+/* How much of its weight counts, by row (engine_weight.c). */
+struct engine_weight {
+    uint64_t slow_ns; /* when its slow start began; 0 = it is in none */
+    bool is_out;      /* it took no new flows when its scope was last looked at */
+    uint8_t percent;  /* 1..100; 0 = all of it */
+};
+
 /* A guard at work on a scope. */
 struct scope_guard {
     bool is_on;        /* of hold, hold_sources say it */
@@ -164,6 +171,7 @@ struct engine_scope {
     struct velocity velocity, returns;
     uint64_t well_ns;       /* when it last ceased to be in fail-open or closed; 0 = it never was */
     bool shadow_is_stopped; /* its time is over, and it would take out too many */
+    bool has_weighing;      /* weights and weight_timers are in use */
 };
 
 /* What was given out for a row, whatever it belongs to. */
@@ -232,6 +240,8 @@ struct engine {
     uint64_t silent_ns;              /* when the next of them falls silent, if nothing comes */
     struct engine_backend *backends; /* by row */
     struct engine_row *rows;         /* by row */
+    struct engine_weight *weights;   /* by row, n_weights: none before a group weighs */
+    uint32_t n_weights;
     struct engine_scope *scopes;
     uint32_t free_scope;                /* first free place, linked by first_row; NO_SCOPE */
     uint32_t n_slots, n_rows, n_scopes; /* room in the arrays */
@@ -250,6 +260,7 @@ struct engine {
     uint64_t beat_ahead_ns;       /* clock of the phases: now_ns - start_ns + this */
     uint64_t beat_told_ns;        /* beat_ahead_ns that the orders were made with */
     struct timers guard_timers;   /* by scope: the earliest due_ns of its guards */
+    struct timers weight_timers;  /* by scope: the next step of a weight; as many as weights want */
     struct timers row_timers;     /* by row: window of `initial`; of a scope: end of warming */
     struct drains drains;
 
@@ -292,6 +303,7 @@ int engine_reserve(struct engine *engine, const struct catalog *catalog,
 struct engine_room {
     uint32_t n_slots, n_rows, n_scopes;
     uint32_t n_shares; /* slots that may be shared; 0 = none is */
+    bool has_weights;  /* a group weighs */
 };
 int engine_reserve_room(struct engine *engine, const struct engine_room *room,
                         struct engine_actions *actions);
@@ -492,6 +504,20 @@ void engine_tell_freed(struct engine *engine, struct engine_actions *actions);
 /* It was added, or came back from maintenance, after its scope's first probe. */
 bool engine_is_late(const struct engine *engine, const struct engine_backend *backend);
 bool engine_table_is_open(const struct engine *engine);
+
+/* engine_weight.c */
+/* A group that changes weights by itself. */
+bool engine_has_weighing(const struct server_group *group);
+/* What the group of a scope is from now on; its rows are those of `first_row`. */
+void engine_follow_weighing(struct engine *engine, uint32_t scope,
+                            const struct server_group *group);
+/* By engine->classes, which are the scope's. */
+void engine_weigh_scope(struct engine *engine, uint32_t scope);
+void engine_forget_weight(struct engine *engine, uint32_t row);
+/* 1..100 */
+uint8_t engine_weight_percent(const struct engine *engine, uint32_t row);
+/* How long its slow start takes yet; 0 = it is in none. */
+uint64_t engine_slow_left_ns(const struct engine *engine, uint32_t row, uint64_t now_ns);
 
 /* engine_drain.c */
 void engine_follow_drain(struct engine *engine, uint32_t row);

@@ -117,6 +117,8 @@ struct backend_view {
     struct next_change down, up;
     char sentence[256]; /* the state and its ground in one sentence */
 
+    uint8_t weight_percent;           /* how much of its weight counts here, 1..100 */
+    uint64_t slow_left_ns;            /* its slow start takes so long yet; 0 = it is in none */
     uint8_t row_class;                /* enum row_class */
     uint8_t flow_policy;              /* enum flow_policy */
     uint8_t deadline_cause;           /* enum deadline_cause */
@@ -253,6 +255,7 @@ struct peer_view {
     X(shares_calmed, "times nothing failed any more, and its assigned nodes went on alone")     \
     X(shares_moved, "shared targets whose assigned nodes changed with the members")             \
     X(rechecks, "probes begun at once because another node's first one failed")                 \
+    X(slow_starts, "times a backend that took new flows again began with less than its weight") \
     X(vectors_sent, "whole vote vectors published")
 
 struct engine_counters {

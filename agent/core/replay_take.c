@@ -26,7 +26,8 @@ static void replace_guard(const struct guard_policy *from, const struct guard_po
     REPLACE(shadow_cycles)
     REPLACE(shadow_stop)
     REPLACE(correlated_alarm)
-    static_assert(sizeof(struct guard_policy) == 20, "a new field is replaced here, too");
+    REPLACE(slow_start_ms)
+    static_assert(sizeof(struct guard_policy) == 24, "a new field is replaced here, too");
 }
 
 /* The two columns are one word of a document. */
@@ -129,12 +130,13 @@ static void make_targets(struct replay *replay, const struct catalog_group *grou
     }
 }
 
-/* Those that remember; the alarm changes nothing. */
+/* Those that remember; the alarm and a slow start change nothing. */
 static bool has_guards(const struct guard_policy *guard)
 {
     struct guard_policy plain = guard_policy_of(GUARD_PRESET_OFF);
 
     plain.correlated_alarm = guard->correlated_alarm;
+    plain.slow_start_ms = guard->slow_start_ms;
     return memcmp(guard, &plain, sizeof plain) != 0;
 }
 

@@ -104,6 +104,25 @@ static bool look(const struct view *view, const char *group, const struct endpoi
            engine_view_backend(view->engine, group, at, view->now_ns, view->boot_ns, ret_view) == 0;
 }
 
+/* NULL: all of its weight counts. */
+static Jury__V1__WeightShare *weight_share_new(const struct view *view,
+                                               const struct backend_view *backend_view)
+{
+    if (backend_view->weight_percent >= 100) {
+        return NULL;
+    }
+    Jury__V1__WeightShare *share =
+        WIRE_NEW(view->arena, Jury__V1__WeightShare, jury__v1__weight_share);
+
+    if (share != NULL) {
+        share->percent = backend_view->weight_percent;
+        if (backend_view->slow_left_ns > 0) {
+            share->slow_start_left = wire_duration_new(view->arena, backend_view->slow_left_ns);
+        }
+    }
+    return share;
+}
+
 Jury__V1__BackendStatus *handle_backend_status(const struct view *view,
                                                const struct catalog_group *group,
                                                const struct catalog_backend *backend)
@@ -126,6 +145,7 @@ Jury__V1__BackendStatus *handle_backend_status(const struct view *view,
     if (is_known) {
         status->drain = drain_new(view, backend, &backend_view);
         status->row_class = (Jury__V1__RowClass)backend_view.row_class;
+        status->weight_share = weight_share_new(view, &backend_view);
     }
     return view->arena->failed ? NULL : status;
 }
@@ -279,6 +299,7 @@ static void fill_why(const struct view *view, const struct backend_view *backend
     response->admin_state = (Jury__V1__AdminState)backend_view->admin_state;
     response->life = (Jury__V1__BackendLife)backend_view->life;
     response->weight = backend_view->weight;
+    response->weight_share = weight_share_new(view, backend_view);
     if ((backend_view->held_causes & HELD_LAST_KNOWN_GOOD) != 0) {
         response->kept_age = wire_duration_new(view->arena, backend_view->kept_age_ns);
     }

@@ -38,11 +38,20 @@ static bool has_line(const struct server_group *group)
     return group->check.tcp.send.n_bytes > 0 || group->check.tcp.expect.n_bytes > 0;
 }
 
+static bool uses_slow_start(const struct server_group *group)
+{
+    return group->guard.slow_start_ms != 0;
+}
+
 /* In the order of levels; ends with an empty one. */
 static const struct leveled_field group_fields[] = {
-    {"check.type", 3, has_udp_check},   {"protocol", 3, has_udp_protocol},
-    {"check.probers", 3, uses_probers}, {"check.recheck", 3, uses_recheck},
-    {"check.tcp.expect", 3, has_line},  {NULL, 0, NULL},
+    {"check.type", 3, has_udp_check},
+    {"protocol", 3, has_udp_protocol},
+    {"check.probers", 3, uses_probers},
+    {"check.recheck", 3, uses_recheck},
+    {"check.tcp.expect", 3, has_line},
+    {"guard.slowStart", 3, uses_slow_start},
+    {NULL, 0, NULL},
 };
 
 uint8_t feature_level(void)

@@ -110,6 +110,12 @@ struct server_group {
     uint32_t n_backends;
 };
 
+/* New flows take turns by weight, and not by a hash that is the same on all nodes. */
+bool scheduler_takes_turns(unsigned scheduler);
+/* What hangs on other fields of a group that was read as a whole: a slow start by the preset
+ * `standard` is none where the group can have none (validate.h refuses one that was asked for). */
+void server_group_settle(struct server_group *group);
+
 /* Frees what the struct owns and zeroes it; allowed on a zeroed struct. */
 void server_group_close(struct server_group *group);
 /* By endpoint, as the catalog wants them; duplicates stay side by side and validate_group names

@@ -15,6 +15,7 @@ struct guard_policy guard_policy_of(enum guard_preset preset)
         policy.velocity_percent = 10;
         policy.flap_hold_ms = 30000;
         policy.return_percent = 25;
+        policy.slow_start_ms = GUARD_SLOW_START_BY_SCHEDULER;
     }
     return policy;
 }

@@ -41,6 +41,12 @@ struct hold_origin {
 #define GUARD_FLAP_HOLD_MS_MAX 300000 /* R-FLAP-1: the hold time doubles up to 5 min */
 #define GUARD_SHADOW_CYCLES_MAX 1000
 
+#define GUARD_SLOW_START_MS_MIN 1000
+#define GUARD_SLOW_START_MS_MAX 900000
+/* What the preset `standard` says before the group's scheduler is known: server_group_settle. */
+#define GUARD_SLOW_START_BY_SCHEDULER UINT32_MAX
+#define GUARD_SLOW_START_MS_STANDARD 30000
+
 /* What an operator may declare for a group. Each is off by itself. No padding: groups are compared
  * as they are. */
 struct guard_policy {
@@ -61,8 +67,12 @@ struct guard_policy {
     uint16_t shadow_cycles; /* 0..GUARD_SHADOW_CYCLES_MAX */
     bool shadow_stop;       /* the shadow does not end while it would take out too many */
     bool correlated_alarm;  /* R-EJ-5, alarm only */
+    /* R-EJ-6: for so long the weight of a member that takes new flows again rises from a tenth to
+     * all of it. 0 = it has all of it at once; else GUARD_SLOW_START_MS_MIN..MAX. No verdict
+     * depends on it. */
+    uint32_t slow_start_ms;
 };
-static_assert(sizeof(struct guard_policy) == 20, "no padding");
+static_assert(sizeof(struct guard_policy) == 24, "no padding");
 
 /* What one word says of all of it but the alarm, which is on with both. */
 enum guard_preset {

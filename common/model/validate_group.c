@@ -118,6 +118,33 @@ static int check_guard(const struct object *object, const struct guard_policy *g
                : rc;
 }
 
+/* A part of a weight is each node's own (when it saw the backend return), so nodes that hash alike
+ * would choose differently (N11); and weights of gwlb are all or nothing. */
+static int check_slow_start(const struct object *object, const struct server_group *group,
+                            struct errmsg *err)
+{
+    static const struct range slow = {GUARD_SLOW_START_MS_MIN, GUARD_SLOW_START_MS_MAX,
+                                      "0s or 1s..900s", "ms"};
+    int rc = 0;
+
+    if (group->guard.slow_start_ms == 0) {
+        return 0;
+    }
+    if (group->profile == PROFILE_GWLB) {
+        rc = object_refuse(object, err, ERR_INVALID,
+                           "guard.slowStart is not allowed with profile gwlb: its weights are 0 "
+                           "or 100; leave it out, or set 0s");
+    } else if (!scheduler_takes_turns(group->scheduler)) {
+        rc = object_refuse(object, err, ERR_INVALID,
+                           "guard.slowStart is not allowed with scheduler %s, by which all nodes "
+                           "choose alike; use wrr, or set 0s",
+                           names_word(&names_scheduler, group->scheduler));
+    }
+    return rc == 0
+               ? validate_range(object, "guard.slowStart", group->guard.slow_start_ms, &slow, err)
+               : rc;
+}
+
 static int check_forwarding(const struct object *object, const struct server_group *group,
                             struct errmsg *err)
 {
@@ -151,6 +178,9 @@ static int check_forwarding(const struct object *object, const struct server_gro
     }
     if (rc == 0) {
         rc = check_guard(object, &group->guard, err);
+    }
+    if (rc == 0) {
+        rc = check_slow_start(object, group, err);
     }
     return rc == 0 ? validate_hold(object, group->hold, err) : rc;
 }

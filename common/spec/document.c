@@ -258,6 +258,7 @@ static int finish_group(struct reading *reading, const struct doc_node *spec,
         server_group_sort_backends(group);
         drop_unfit(group, rc != 0);
     }
+    server_group_settle(group);
     validate_group_all(group, ret_faults);
     return rc;
 }

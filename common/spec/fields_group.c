@@ -321,6 +321,17 @@ static const struct spec_field guard_fields[] = {
      .min = GUARD_WINDOW_MS_MIN,
      .max = GUARD_WINDOW_MS_MAX,
      .help = "The time that returnPercent is for; it slides."},
+    {.name = "slowStart",
+     .type = SPEC_TYPE_DURATION,
+     .flags = SPEC_BY_PROFILE,
+     AT(guard_policy, slow_start_ms),
+     .min = GUARD_SLOW_START_MS_MIN,
+     .max = GUARD_SLOW_START_MS_MAX,
+     .zero_word = "off",
+     .help = "For so long the weight of a backend that takes new flows again, or for the first "
+             "time, rises in ten steps from a tenth to all of it, on each node by itself. None "
+             "while no other backend has all of its weight, and none in fail-open and at a cold "
+             "start. Only with schedulers that take turns (wrr), not with profile gwlb."},
     {.name = "shadowCycles",
      .type = SPEC_TYPE_UINT,
      .flags = SPEC_BY_PROFILE,
@@ -495,8 +506,8 @@ static const struct spec_field group_fields[] = {
      .names = &names_guard_preset,
      .fill = fill_guard,
      .help = "Limits on how fast backends are taken out and return: each by hand, or one word. "
-             "standard is velocityPercent 10, flapHold 30s, returnPercent 25; off is none of "
-             "them. See: nodectl explain guards."},
+             "standard is velocityPercent 10, flapHold 30s, returnPercent 25, and slowStart 30s "
+             "where the scheduler takes turns; off is none of them. See: nodectl explain guards."},
     {.name = "hold",
      .type = SPEC_TYPE_WORD,
      .flags = SPEC_OMIT_ZERO | SPEC_ZERO_KEEPS,

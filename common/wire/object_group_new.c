@@ -192,6 +192,7 @@ static Jury__V1__GuardPolicy *guard_new(struct wire_arena *arena, const struct g
         message->return_choice_case = JURY__V1__GUARD_POLICY__RETURN_CHOICE_RETURN_PERCENT;
         message->return_percent = guard->return_percent;
         message->return_window = wire_duration_new(arena, guard->return_window_ms * NS_PER_MS);
+        message->slow_start = wire_duration_new(arena, guard->slow_start_ms * NS_PER_MS);
         message->shadow_choice_case = JURY__V1__GUARD_POLICY__SHADOW_CHOICE_SHADOW_CYCLES;
         message->shadow_cycles = guard->shadow_cycles;
         message->shadow_stop_choice_case = JURY__V1__GUARD_POLICY__SHADOW_STOP_CHOICE_SHADOW_STOP;

@@ -441,9 +441,13 @@ static int read_return(const Jury__V1__GuardPolicy *message, struct guard_policy
         rc = read_u8("guard.return_percent", message->return_percent, 0, 100,
                      &guard->return_percent, err);
     }
-    return rc == 0 ? read_duration("guard.return_window", message->return_window,
-                                   &guard->return_window_ms, err)
-                   : rc;
+    if (rc == 0) {
+        rc = read_duration("guard.return_window", message->return_window, &guard->return_window_ms,
+                           err);
+    }
+    return rc == 0
+               ? read_duration("guard.slow_start", message->slow_start, &guard->slow_start_ms, err)
+               : rc;
 }
 
 /* The word fills all, and fields that are set stand beside it. */
@@ -500,6 +504,7 @@ static int read_parts(const Jury__V1__ServerGroup *message, struct server_group 
     if (rc == 0) {
         rc = read_labels(message, group, err);
     }
+    server_group_settle(group);
     return rc == 0 ? read_backends(message, group, err) : rc;
 }
 

@@ -184,6 +184,9 @@ void random_group(struct prng *prng, uint32_t n_backends_max, struct server_grou
     ret_group->guard.velocity_window_ms = between(prng, 1000, 3600000);
     ret_group->guard.exempt_below = (uint16_t)prng_below(prng, 1001);
     ret_group->guard.flap_hold_ms = prng_below(prng, 2) == 0 ? 0 : between(prng, 1000, 300000);
+    if (prng_below(prng, 3) == 0) {
+        ret_group->guard.slow_start_ms = 1 + (uint32_t)prng_below(prng, 900000);
+    }
     ret_group->guard.return_percent = (uint8_t)prng_below(prng, 101);
     ret_group->guard.return_window_ms = between(prng, 1000, 3600000);
     ret_group->guard.shadow_cycles = (uint16_t)prng_below(prng, 1001);

@@ -58,14 +58,14 @@ static bool parse_figure(struct scenario *scenario, const char *word, struct exp
     const struct {
         const char *name;
         int16_t *to;
-    } figures[] = {{"n=", &to->n}, {"q=", &to->q}, {"c=", &to->c},
-                   {"f=", &to->f}, {"p=", &to->p}, {"lost=", &to->lost}};
+    } figures[] = {{"n=", &to->n}, {"q=", &to->q},       {"c=", &to->c},        {"f=", &to->f},
+                   {"p=", &to->p}, {"lost=", &to->lost}, {"share=", &to->share}};
 
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
         size_t n = strlen(figures[i].name);
 
         if (strncmp(word, figures[i].name, n) == 0) {
-            *figures[i].to = (int16_t)script_number(scenario, word + n, LIMIT_NODES);
+            *figures[i].to = (int16_t)script_number(scenario, word + n, 100);
             return true;
         }
     }
@@ -169,7 +169,8 @@ void expectation_parse(struct scenario *scenario, uint32_t first, struct expecta
                                 .c = -1,
                                 .f = -1,
                                 .p = -1,
-                                .lost = -1};
+                                .lost = -1,
+                                .share = -1};
     if (first < line->n && strcmp(line->words[first], "all") == 0) {
         first++;
     } else if (first + 1 < line->n && strcmp(line->words[first], "node") == 0) {
@@ -217,24 +218,25 @@ static bool backend_holds(struct scenario *scenario, const struct expectation *e
     snprintf(name, sizeof name, "%s/%s", e->group, e->backend);
     script_find(scenario, name, &backend);
     if (engine_view_backend(node->engine, e->group, &backend->at, now_ns, now_ns, &v) != 0) {
-        snprintf(text, 256, "node %u does not know %s", (unsigned)node->id, name);
+        snprintf(text, SCRIPT_TEXT_BYTES, "node %u does not know %s", (unsigned)node->id, name);
         return false;
     }
     unsigned lost = (unsigned)v.n_remembered_fail + v.n_remembered_pass;
-    snprintf(text, 256,
+    snprintf(text, SCRIPT_TEXT_BYTES,
              "node %u has %s %s marks=%#x held=%#x%s n=%u q=%u c=%u f=%u p=%u lost=%u class=%s "
-             "opinion=%s reason=%s",
+             "share=%u opinion=%s reason=%s",
              (unsigned)node->id, name, health_state_word((enum health_state)v.health_state),
              v.marks, v.held_causes, v.is_unreachable ? " unreachable" : "", v.n_observers,
              v.quorum, v.n_counted, v.n_fail, v.n_pass, lost, row_class_word(v.row_class),
-             opinion_word((enum opinion)own_opinion(&v)), probe_reason_word(v.reason));
+             v.weight_percent, opinion_word((enum opinion)own_opinion(&v)),
+             probe_reason_word(v.reason));
     return (e->state == 0 || e->state == v.health_state) &&
            (v.marks & e->marks_set) == e->marks_set && (v.marks & e->marks_clear) == 0 &&
            (v.held_causes & e->held) == e->held &&
            (e->unreachable < 0 || v.is_unreachable == (e->unreachable == 1)) &&
            is_or_any(e->n, v.n_observers) && is_or_any(e->q, v.quorum) &&
            is_or_any(e->c, v.n_counted) && is_or_any(e->f, v.n_fail) && is_or_any(e->p, v.n_pass) &&
-           is_or_any(e->lost, lost) &&
+           is_or_any(e->lost, lost) && is_or_any(e->share, v.weight_percent) &&
            (e->class_wanted == 0 || e->class_wanted == v.row_class + 1) &&
            (e->opinion_wanted == 0 || e->opinion_wanted == own_opinion(&v) + 1) &&
            (e->reason[0] == '\0' || strcmp(e->reason, probe_reason_word(v.reason)) == 0);
@@ -247,12 +249,12 @@ static bool group_holds(struct scenario *scenario, const struct expectation *e,
 
     if (engine_view_group(node->engine, e->group, world_local_ns(&scenario->world, node), &v) !=
         0) {
-        snprintf(text, 256, "node %u does not know %s", (unsigned)node->id, e->group);
+        snprintf(text, SCRIPT_TEXT_BYTES, "node %u does not know %s", (unsigned)node->id, e->group);
         return false;
     }
-    snprintf(text, 256, "node %u has group %s %s%s guards=%#x", (unsigned)node->id, e->group,
-             group_state_word((enum group_state)v.group_state), v.marks != 0 ? " warming" : "",
-             guards_of(&v) - 1U);
+    snprintf(text, SCRIPT_TEXT_BYTES, "node %u has group %s %s%s guards=%#x", (unsigned)node->id,
+             e->group, group_state_word((enum group_state)v.group_state),
+             v.marks != 0 ? " warming" : "", guards_of(&v) - 1U);
     return (e->state == 0 || e->state == v.group_state) &&
            (e->guards == 0 || e->guards == guards_of(&v)) &&
            (v.marks & e->marks_set) == e->marks_set && (v.marks & e->marks_clear) == 0;
@@ -267,7 +269,7 @@ bool expectation_holds(struct scenario *scenario, const struct expectation *expe
 
 void expectation_check(struct scenario *scenario, const struct expectation *expectation)
 {
-    char text[256];
+    char text[SCRIPT_TEXT_BYTES];
 
     for (uint32_t id = 1; id <= scenario->world.n_nodes; id++) {
         const struct world_node *node = &scenario->world.nodes[id];

@@ -17,6 +17,7 @@
 #define SCRIPT_GROUPS 8
 #define SCRIPT_BACKENDS 16 /* a group */
 #define SCRIPT_ALWAYS 8
+#define SCRIPT_TEXT_BYTES 320 /* what a node is, in a sentence */
 
 struct line {
     uint32_t number;
@@ -54,6 +55,7 @@ struct expectation {
     uint8_t marks_clear;
     int8_t unreachable;          /* -1 any, 0, 1 */
     int16_t n, q, c, f, p, lost; /* -1 = any */
+    int16_t share;               /* percent of its weight; likewise */
     char reason[32];             /* empty: any */
     uint8_t held;                /* bits of enum held_cause that must be set */
     uint16_t guards;             /* of the group: bits 1 << enum guard_kind, all of them; +1 */
@@ -122,7 +124,7 @@ struct named_group *script_find(struct scenario *scenario, const char *text,
 
 /* Words from `first` on: "[node N|all] web/b1 healthy held f=1 ...". */
 void expectation_parse(struct scenario *scenario, uint32_t first, struct expectation *ret);
-/* Whether a node is as expected now; else what it is. text: 256 bytes. */
+/* Whether a node is as expected now; else what it is. text: SCRIPT_TEXT_BYTES. */
 bool expectation_holds(struct scenario *scenario, const struct expectation *expectation,
                        const struct world_node *node, char *text);
 /* On each node it is for. Fails the scenario when it does not hold. */

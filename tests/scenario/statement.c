@@ -50,7 +50,7 @@ static void after_step(void *user, struct world *world, struct world_node *node,
                        const struct engine_event *event)
 {
     struct scenario *scenario = user;
-    char text[256];
+    char text[SCRIPT_TEXT_BYTES];
 
     (void)event;
     note_changes(scenario, node);

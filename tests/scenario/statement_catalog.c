@@ -139,6 +139,8 @@ static bool set_guard(struct scenario *scenario, struct guard_policy *guard, con
         guard->shadow_cycles = (uint16_t)script_number(scenario, value, GUARD_SHADOW_CYCLES_MAX);
     } else if (strcmp(key, "shadow-stop") == 0) {
         guard->shadow_stop = strcmp(value, "on") == 0;
+    } else if (strcmp(key, "slow-start") == 0) {
+        guard->slow_start_ms = milliseconds(scenario, value);
     } else if (strcmp(key, "alarm") == 0) {
         guard->correlated_alarm = strcmp(value, "on") == 0;
     } else {
@@ -222,6 +224,7 @@ void statement_group(struct scenario *scenario)
         backend->at = build_endpoint(value);
         backend->weight = 100;
     }
+    server_group_settle(&group->spec);
     put_group(scenario, group);
 }
 

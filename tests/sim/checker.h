@@ -146,6 +146,10 @@
     X(zone_quorum_blocked)        \
     X(zone_was_changed)           \
     X(fail_open_by_threshold)     \
+    X(slow_start_begun)           \
+    X(slow_start_through)         \
+    X(slow_start_cut_short)       \
+    X(slow_start_of_none)         \
     X(flow_moved)                 \
     X(flow_stayed)                \
     X(shared_among_some)          \
@@ -252,6 +256,14 @@ struct shown {
     bool had_verdict_deadline, was_fail_open;
 };
 
+/* How much of a weight counts, by what the words said before. */
+struct weighed {
+    uint64_t birth;
+    uint64_t begun_ns; /* of its slow start; 0 = it is in none */
+    bool is_out;       /* it takes no new flows */
+    bool was_slow, is_through;
+};
+
 /* The choice of some flows in a scope, and among whom. */
 #define CHECK_FLOWS 16
 #define CHECK_MEMBERS 16
@@ -260,6 +272,7 @@ struct choices {
     uint32_t n;
     uint64_t ids[CHECK_MEMBERS];
     uint8_t weights[CHECK_MEMBERS]; /* 0 = not among those that new flows take */
+    uint8_t shares[CHECK_MEMBERS];  /* percent of them */
     uint64_t flows[CHECK_FLOWS];    /* the chosen id; 0 = none */
 };
 
@@ -325,6 +338,7 @@ struct witness {
     uint32_t suspect_mask;            /* what it doubts of itself, as it says */
     uint64_t suspect_ns[CHECK_KINDS]; /* since when, by enum check_type */
     struct shown shown[CHECK_ROWS];
+    struct weighed weighed[CHECK_ROWS];
     struct choices choices[CHECK_ROWS]; /* by the scope's row */
     struct guarded guarded[CHECK_ROWS]; /* by the scope's row */
     uint64_t n_alarms;                  /* that were raised */
@@ -350,10 +364,11 @@ struct checker_part {
     /* At the end of the calm, for the cluster as a whole; NULL = nothing. */
     void (*judge_end)(struct checker *checker);
 };
-extern const struct checker_part checker_table;  /* table.c */
-extern const struct checker_part checker_apart;  /* guards.c */
-extern const struct checker_part checker_alarm;  /* alarm.c */
-extern const struct checker_part checker_replay; /* replay.c */
+extern const struct checker_part checker_table;   /* table.c */
+extern const struct checker_part checker_apart;   /* guards.c */
+extern const struct checker_part checker_alarm;   /* alarm.c */
+extern const struct checker_part checker_weights; /* weights.c */
+extern const struct checker_part checker_replay;  /* replay.c */
 
 /* What verdicts were, and when: to be compared with that of another run. */
 struct verdict_line {

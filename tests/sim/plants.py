@@ -70,6 +70,10 @@ PLANTS = {
     "doubt-never": ("a node never doubts itself", "storm"),
     "doubt-not-isolated": ("a node that is cut off from everything trusts itself", "storm"),
     "doubt-not-late": ("a node that stood still trusts itself", "storm"),
+    # Weights.
+    "slow-start-of-all": ("a slow start though no other has all of its weight", "storm"),
+    "slow-start-anew": ("each look at a slow start begins it anew", "storm"),
+    "slow-start-no-step": ("nobody looks when the next step is due", "storm"),
     # Probes that are shared.
     "share-counts-unassigned": ("n is of all nodes, whoever probes", "storm"),
     "share-never-opens": ("a failure calls nobody", "storm"),

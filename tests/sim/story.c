@@ -107,6 +107,9 @@ static void random_guard(struct sim *sim, struct server_group *group)
             group->guard.velocity_window_ms *= 20;
         }
     }
+    if (story_below(sim, 2) == 0) {
+        group->guard.slow_start_ms = 1000 + 500 * (uint32_t)story_below(sim, 9);
+    }
 }
 
 static void change_guard(struct sim *sim, struct server_group *group)

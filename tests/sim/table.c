@@ -211,7 +211,10 @@ static void fill_choices(const struct witness *witness, const struct catalog_gro
                          struct choices *choices)
 {
     uint8_t ranks[CHECK_MEMBERS];
-    struct select_set set = {.ids = choices->ids, .weights = choices->weights, .ranks = ranks};
+    struct select_set set = {.ids = choices->ids,
+                             .weights = choices->weights,
+                             .shares = choices->shares,
+                             .ranks = ranks};
 
     *choices = (struct choices){.birth = group->row.birth, .n = group->n_backends};
     set.n_members = choices->n;
@@ -220,6 +223,7 @@ static void fill_choices(const struct witness *witness, const struct catalog_gro
 
         choices->ids[i] = select_member_id(&backend->spec.at, &hash_key);
         choices->weights[i] = backend->spec.weight;
+        choices->shares[i] = witness->shown[backend->row.row].word.weight_percent;
         ranks[i] = (uint8_t)jury_class_rank(witness->shown[backend->row.row].word.row_class);
     }
     uint8_t rank = select_rank(&set, NULL);
@@ -235,12 +239,12 @@ static void fill_choices(const struct witness *witness, const struct catalog_gro
     }
 }
 
-/* Its weight among the members that new flows may take; 0 = it is none of them. */
-static uint8_t weight_of(const struct choices *choices, uint64_t id)
+/* What of its weight counts among the members that new flows may take; 0 = it is none of them. */
+static unsigned weight_of(const struct choices *choices, uint64_t id)
 {
     for (uint32_t i = 0; i < choices->n; i++) {
         if (choices->ids[i] == id) {
-            return choices->weights[i];
+            return (unsigned)choices->weights[i] * choices->shares[i];
         }
     }
     return 0;
@@ -301,6 +305,17 @@ static void judge_table(struct checker *checker, struct witness *witness,
     }
 }
 
+/* Each node begins a slow start when it sees the return. */
+static bool is_whole(const struct choices *choices)
+{
+    for (uint32_t i = 0; i < choices->n; i++) {
+        if (choices->shares[i] != 100) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* With everything well for long enough the nodes have equal words, and so choose alike. */
 static void judge_equal(struct checker *checker)
 {
@@ -320,7 +335,8 @@ static void judge_equal(struct checker *checker)
             uint32_t row = group->row.row;
 
             /* Which of them a hold found in service may differ. */
-            if (!guards_hold(witness, group) &&
+            if (!guards_hold(witness, group) && is_whole(&first->choices[row]) &&
+                is_whole(&witness->choices[row]) &&
                 memcmp(first->choices[row].flows, witness->choices[row].flows,
                        sizeof witness->choices[row].flows) != 0) {
                 checker_fail(checker, &world->nodes[id],

@@ -114,6 +114,7 @@ static struct catalog *make_catalog(uint64_t seed)
     group.check.healthy_threshold = 1;
     group.check.unhealthy_threshold = 1;
     group.guard = guard_policy_of(GUARD_PRESET_STANDARD);
+    server_group_settle(&group);
     if (seed % 2 == 0) {
         group.guard.velocity_percent = 0;
     }

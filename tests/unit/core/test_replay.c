@@ -173,6 +173,7 @@ static void another_guard_is_foretold(void **unused)
     other.guard.exempt_below = 0;
     is_foretold(3, &group, &other);
     other.guard = guard_policy_of(GUARD_PRESET_STANDARD);
+    server_group_settle(&other);
     is_foretold(3, &group, &other);
     server_group_close(&group);
     server_group_close(&other);

@@ -62,8 +62,14 @@ static void a_guard_is_a_word_or_a_mapping(void **state)
     (void)state;
     expect_same(GROUP("  guard: standard\n"),
                 GROUP("  guard: {velocityPercent: 10, velocityWindow: 30s, exemptBelow: 10, "
-                      "flapHold: 30s, returnPercent: 25, returnWindow: 10s, shadowCycles: 0, "
-                      "shadowStop: true, correlatedAlarm: true}\n"));
+                      "flapHold: 30s, returnPercent: 25, returnWindow: 10s, slowStart: 30s, "
+                      "shadowCycles: 0, shadowStop: true, correlatedAlarm: true}\n"));
+    /* By a hash all nodes choose alike, whenever they saw a return; gwlb has no part of a weight.
+     */
+    expect_same(GROUP("  guard: standard\n  scheduler: 5-tuple\n"),
+                GROUP("  scheduler: 5-tuple\n  guard: {velocityPercent: 10, flapHold: 30s, "
+                      "returnPercent: 25}\n"));
+    expect_same(GROUP("  guard: {slowStart: off}\n"), GROUP(""));
     expect_same(GROUP("  guard: off\n"), GROUP(""));
     expect_same(GROUP("  guard: {flapHold: off, returnPercent: 0}\n"), GROUP(""));
 }

@@ -110,6 +110,18 @@ static void unknown_and_later_fields_are_refused(void **state)
          "server group \"web\": guard.returnPercent must be 0..100, got \"200\""},
         {GROUP("  guard: {shadowCycles: 1001}\n"), 6, 25, ERR_INVALID,
          "server group \"web\": guard.shadowCycles must be 0..1000, got \"1001\""},
+        {GROUP("  guard: {slowStart: 500ms}\n"), 6, 22, ERR_INVALID,
+         "server group \"web\": guard.slowStart must be off or 1s..15m, got \"500ms\""},
+        {GROUP("  guard: {slowStart: 901s}\n"), 6, 22, ERR_INVALID,
+         "server group \"web\": guard.slowStart must be off or 1s..15m, got \"901s\""},
+        {GROUP("  guard: {slowStart: 30s}\n  scheduler: 5-tuple\n"), 6, 22, ERR_INVALID,
+         "server group \"web\": guard.slowStart is not allowed with scheduler 5-tuple, by which "
+         "all "
+         "nodes choose alike; use wrr, or set 0s"},
+        {HEAD "  profile: gwlb\n  protocol: tcp\n  guard: {slowStart: 30s}\n", 7, 22, ERR_INVALID,
+         "server group \"web\": guard.slowStart is not allowed with profile gwlb: its weights are "
+         "0 "
+         "or 100; leave it out, or set 0s"},
         {GROUP("  guard: strict\n"), 6, 10, ERR_INVALID,
          "server group \"web\": guard must be off or standard, or a mapping, got \"strict\""},
         {GROUP("  vpc: main\n"), 6, 3, ERR_UNAVAILABLE_YET,

@@ -410,14 +410,22 @@ static void a_word_fills_a_guard_and_fields_win(void **unused)
     guard.return_choice_case = JURY__V1__GUARD_POLICY__RETURN_CHOICE_RETURN_PERCENT;
     guard.return_percent = 50;
     message->guard = &guard;
+    message->profile = JURY__V1__PROFILE__PROFILE_NLB;
+    message->scheduler = JURY__V1__SCHEDULER__SCHEDULER_WRR;
 
     assert_int_equal(wire_group_read(message, &read, &round.err), 0);
+    assert_int_equal(read.guard.slow_start_ms, 30000);
     assert_int_equal(read.guard.velocity_percent, 10);
     assert_int_equal(read.guard.exempt_below, 10);
     assert_int_equal(read.guard.flap_hold_ms, 30000);
     assert_int_equal(read.guard.return_percent, 50);
     assert_int_equal(read.guard.return_window_ms, 10000);
     assert_true(read.guard.correlated_alarm);
+    server_group_close(&read);
+
+    message->scheduler = JURY__V1__SCHEDULER__SCHEDULER_SOURCE;
+    assert_int_equal(wire_group_read(message, &read, &round.err), 0);
+    assert_int_equal(read.guard.slow_start_ms, 0);
     server_group_close(&read);
 
     guard.preset = (Jury__V1__GuardPreset)9;
