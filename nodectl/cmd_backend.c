@@ -13,6 +13,7 @@
 #include "nodectl/commands.h"
 #include "nodectl/connect.h"
 #include "nodectl/render.h"
+#include "nodectl/suggest.h"
 
 #define POLL_NS (300 * NS_PER_MS)
 #define CLOSING_NS (5 * NS_PER_SECOND)
@@ -28,6 +29,9 @@ int cmd_backend_list(struct ctl *ctl)
         request.group = ctl->args[0];
     }
     int rc = ctl_call_list(ctl, "jury.v1.BackendService/ListBackends", &request.base, &list);
+    if (rc == ERR_NOTFOUND) {
+        suggest_group(ctl, ctl->args[0]);
+    }
     if (rc == 0 && ctl_is_json(ctl)) {
         rc = ctl_print_message(ctl, list.whole);
     } else if (rc == 0) {

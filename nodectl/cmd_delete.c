@@ -12,6 +12,7 @@
 #include "nodectl/connect.h"
 #include "nodectl/load.h"
 #include "nodectl/render.h"
+#include "nodectl/suggest.h"
 
 #define REMOVE_TRIES 5 /* the group was changed by somebody else meanwhile */
 
@@ -112,7 +113,9 @@ static int delete_named(struct ctl *ctl, Jury__V1__ObjectKind kind, const char *
     }
     if (rc == 0) {
         rc = change_set_send(ctl, &changes, NULL);
-        if (rc == ERR_NOTFOUND) {
+        if (rc == ERR_NOTFOUND && kind == JURY__V1__OBJECT_KIND__OBJECT_KIND_GROUP) {
+            suggest_group(ctl, name);
+        } else if (rc == ERR_NOTFOUND) {
             ctl_hint(ctl, "see: nodectl %s list", path);
         }
     }

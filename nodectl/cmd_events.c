@@ -13,6 +13,7 @@
 #include "nodectl/commands.h"
 #include "nodectl/connect.h"
 #include "nodectl/render.h"
+#include "nodectl/suggest.h"
 
 #define FOLLOW_NS (500 * NS_PER_MS)
 #define PAGE_MAX 1000
@@ -116,6 +117,9 @@ static int ask(struct ctl *ctl, struct event_query *query, bool is_follow)
     struct rpc_result result = {0};
     int rc = ctl_call(ctl, "jury.v1.EventService/ListEvents", &query->request.base, &result);
 
+    if (rc == ERR_NOTFOUND) {
+        suggest_group(ctl, query->group);
+    }
     if (rc == 0) {
         Jury__V1__ListEventsResponse *events =
             (Jury__V1__ListEventsResponse *)(void *)result.response;

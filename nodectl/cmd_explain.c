@@ -15,117 +15,11 @@
 #include "nodectl/explain.h"
 #include "nodectl/render.h"
 
-#define PATH_BYTES 128
-
-/* What a path names: a table, and within it perhaps one field. */
-struct subject {
-    const struct spec_kind_info *kind;
-    const struct spec_table *table;
-    const struct spec_field *field; /* NULL: the table as a whole */
-    size_t offset;   /* of the table's struct in the kind's; 0 in elements of lists */
-    bool is_element; /* the table is that of a list's elements */
-};
-
-/* --- finding --- */
-
-static const struct spec_kind_info *kind_of_path(const char *word)
-{
-    for (size_t i = 0; i < SPEC_N_KINDS; i++) {
-        if (strcasecmp(spec_kinds[i].path, word) == 0) {
-            return &spec_kinds[i];
-        }
-    }
-    return NULL;
-}
-
-static int refuse_path(struct ctl *ctl, const char *path, const char *part,
-                       const struct spec_table *table)
-{
-    const char *words[LIMIT_SPEC_KEYS];
-    size_t n = 0;
-
-    for (size_t i = 0; table != NULL && i < table->n_fields && n < LIMIT_SPEC_KEYS; i++) {
-        words[n++] = table->fields[i].name;
-    }
-    for (size_t i = 0; table == NULL && i < SPEC_N_KINDS; i++) {
-        words[n++] = spec_kinds[i].path;
-    }
-    const char *near = spec_nearest(part, words, n);
-    if (near != NULL) {
-        ctl_hint(ctl, "did you mean \"%s\"?", near);
-    } else {
-        ctl_hint(ctl, "see: nodectl explain");
-    }
-    return ctl_fail(ctl, ERR_NOTFOUND, "nothing to explain is called \"%.80s\"", path);
-}
-
-/* Step into the field that is named so far. False: it has no fields. */
-static bool descend(struct subject *subject)
-{
-    const struct spec_field *field = subject->field;
-
-    if (field == NULL) {
-        return true;
-    }
-    if (field->type == SPEC_TYPE_OBJECT) {
-        subject->offset += field->offset;
-        subject->table = field->fields;
-    } else if (field->type == SPEC_TYPE_LIST && field->list->fields != NULL) {
-        subject->table = field->list->fields;
-        subject->is_element = true;
-        subject->offset = 0;
-    } else {
-        return false;
-    }
-    subject->field = NULL;
-    return true;
-}
-
-static int find_subject(struct ctl *ctl, const char *path, struct subject *ret_subject)
-{
-    struct subject subject = {0};
-    char part[PATH_BYTES];
-    const char *at = path;
-    size_t n_parts = 0;
-
-    for (; *at != '\0'; n_parts++) {
-        size_t n = strcspn(at, ".");
-
-        snprintf(part, sizeof part, "%.*s", (int)(n < sizeof part ? n : sizeof part - 1), at);
-        at += n + (at[n] == '.');
-        if (n_parts == 0) {
-            subject.kind = kind_of_path(part);
-            if (subject.kind == NULL) {
-                return refuse_path(ctl, path, part, NULL);
-            }
-            subject.table = subject.kind->spec;
-        } else if (n_parts == 1 && strcmp(part, "spec") == 0) {
-            continue;
-        } else if (n_parts == 1 && strcmp(part, "metadata") == 0 &&
-                   subject.kind->metadata != NULL) {
-            subject.table = subject.kind->metadata;
-        } else {
-            const struct spec_field *field =
-                descend(&subject) ? spec_field_find(subject.table, part) : NULL;
-
-            if (field == NULL) {
-                return refuse_path(ctl, path, part, subject.table);
-            }
-            subject.field = field;
-        }
-    }
-    if (n_parts == 0) {
-        return refuse_path(ctl, path, "", NULL);
-    }
-    *ret_subject = subject;
-    return 0;
-}
-
 /* --- defaults --- */
 
 /* Defaults of a field under each profile; one if they are equal or the kind has no profiles. */
-static char *default_line(const struct subject *subject, const struct spec_field *field, char *text,
-                          size_t text_bytes)
+static char *default_line(const struct explain_subject *subject, const struct spec_field *field,
+                          char *text, size_t text_bytes)
 {
     char texts[3][VALUE_TEXT_BYTES];
     const char *table = subject->table->name == NULL ? "" : subject->table->name;
@@ -225,7 +119,7 @@ static void put_advice(FILE *out, const char *path)
     }
 }
 
-static void put_field(FILE *out, const struct subject *subject, const char *path)
+static void put_field(FILE *out, const struct explain_subject *subject, const char *path)
 {
     const struct spec_field *field = subject->field;
     char text[VALUE_TEXT_BYTES];
@@ -258,7 +152,7 @@ static void put_field(FILE *out, const struct subject *subject, const char *path
     }
 }
 
-static void put_table(struct ctl *ctl, const struct subject *subject)
+static void put_table(struct ctl *ctl, const struct explain_subject *subject)
 {
     static const struct render_column columns[] = {
         {"FIELD", false}, {"TYPE", false}, {"DEFAULT", false}, {"ALLOWED", false}};
@@ -277,7 +171,7 @@ static void put_table(struct ctl *ctl, const struct subject *subject)
     render_table_print(ctl, rows);
 }
 
-static json_t *field_json(const struct subject *subject, const struct spec_field *field)
+static json_t *field_json(const struct explain_subject *subject, const struct spec_field *field)
 {
     char allowed[VALUE_TEXT_BYTES];
     char defaults[VALUE_TEXT_BYTES];
@@ -289,11 +183,11 @@ static json_t *field_json(const struct subject *subject, const struct spec_field
                      default_line(subject, field, defaults, sizeof defaults), "help", field->help);
 }
 
-static int explain_json(struct ctl *ctl, struct subject *subject, const char *path)
+static int explain_json(struct ctl *ctl, struct explain_subject *subject, const char *path)
 {
     json_t *fields = json_array();
 
-    if (subject->field != NULL && !descend(subject)) {
+    if (subject->field != NULL && !explain_descend(subject)) {
         json_array_append_new(fields, field_json(subject, subject->field));
     } else {
         for (size_t i = 0; i < subject->table->n_fields; i++) {
@@ -305,8 +199,8 @@ static int explain_json(struct ctl *ctl, struct subject *subject, const char *pa
 
 static int explain_path(struct ctl *ctl, const char *path)
 {
-    struct subject subject = {0};
-    int rc = find_subject(ctl, path, &subject);
+    struct explain_subject subject = {0};
+    int rc = explain_find(ctl, path, &subject);
 
     if (rc != 0) {
         return rc;
@@ -316,7 +210,7 @@ static int explain_path(struct ctl *ctl, const char *path)
     }
     if (subject.field != NULL) {
         put_field(ctl->out, &subject, path);
-        if (!descend(&subject)) {
+        if (!explain_descend(&subject)) {
             put_advice(ctl->out, path);
             return 0;
         }
@@ -362,14 +256,14 @@ static int explain_verdict(struct ctl *ctl)
 
 static int explain_example(struct ctl *ctl)
 {
-    const struct spec_kind_info *kind = ctl->n_args == 1 ? kind_of_path(ctl->args[0]) : NULL;
+    const struct spec_kind_info *kind = ctl->n_args == 1 ? explain_kind(ctl->args[0]) : NULL;
     char *text = NULL;
 
     if (ctl->n_args == 0) {
         return ctl_fail(ctl, ERR_USAGE, "--example needs a kind: nodectl explain group --example");
     }
     if (kind == NULL) {
-        return refuse_path(ctl, ctl->args[0], ctl->args[0], NULL);
+        return explain_refuse(ctl, ctl->args[0]);
     }
     if (spec_example(kind, &text) != 0) {
         return ctl_fail(ctl, ERR_NOMEM, "out of memory");

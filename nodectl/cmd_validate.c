@@ -40,8 +40,9 @@ void remark_load(struct ctl *ctl, const struct spec_document *document)
     load_object(document, object);
     if (check->probers != 0) {
         ctl_note(ctl,
-                 "%s: each backend sees %.3g probes a second from %u nodes; when one fails, at "
-                 "most %.3g of each node in the cluster",
+                 "%s: each backend sees %.3g probes a second from %u nodes (where there are no "
+                 "more than that: from all); when one fails, at most %.3g of each node in the "
+                 "cluster",
                  object, (double)all.steady_per_1000s / 1000, all.n_probers, 2 * each);
     } else {
         ctl_note(ctl,

@@ -9,6 +9,7 @@
 #include "nodectl/commands.h"
 #include "nodectl/connect.h"
 #include "nodectl/render.h"
+#include "nodectl/suggest.h"
 
 static int why_one(struct ctl *ctl, Jury__V1__BackendRef *ref, json_t *list)
 {
@@ -69,6 +70,9 @@ static int why_group(struct ctl *ctl)
     jury__v1__list_backends_request__init(&request);
     request.group = ctl->args[0];
     int rc = ctl_call_list(ctl, "jury.v1.BackendService/ListBackends", &request.base, &list);
+    if (rc == ERR_NOTFOUND) {
+        suggest_group(ctl, ctl->args[0]);
+    }
     if (rc == 0) {
         const Jury__V1__ListBackendsResponse *backends =
             (const Jury__V1__ListBackendsResponse *)(const void *)list.whole;

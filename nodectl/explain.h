@@ -20,6 +20,23 @@ bool explain_has_default(const struct spec_field *field);
 char *explain_default_text(const struct spec_field *field, const void *base, char *text,
                            size_t text_bytes);
 
+/* What a path such as "group.check.http" names: a table, and within it perhaps one field. */
+struct explain_subject {
+    const struct spec_kind_info *kind;
+    const struct spec_table *table;
+    const struct spec_field *field; /* NULL: the table as a whole */
+    size_t offset;   /* of the table's struct in the kind's; 0 in elements of lists */
+    bool is_element; /* the table is that of a list's elements */
+};
+
+/* NULL: no kind is called so. */
+const struct spec_kind_info *explain_kind(const char *word);
+/* Errors: ERR_NOTFOUND, with the whole path that may be meant as a hint. */
+int explain_find(struct ctl *ctl, const char *path, struct explain_subject *ret_subject);
+int explain_refuse(struct ctl *ctl, const char *path);
+/* Step into the field that is named so far. False: it has no fields. */
+bool explain_descend(struct explain_subject *subject);
+
 /* word: NULL = all. Results as of a command. */
 int explain_profile(struct ctl *ctl, const char *word);
 int explain_reason(struct ctl *ctl, const char *word);

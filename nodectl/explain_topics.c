@@ -165,14 +165,25 @@ static int put_profiles(struct ctl *ctl, const enum profile wanted[], size_t n)
     render_table_print(ctl, rows);
     free(groups);
     fputs("\n- = not available. The check is tcp by default, with clb and protocol udp it is udp "
-          "with "
-          "timeout\n10s and interval 5s; check.http.* and check.udp.* are the defaults of such "
-          "checks. "
-          "With gwlb a\ncheck is tcp or http and a weight is 0 or 100. Self-doubt and the hold "
-          "switch "
-          "are always there:\nnodectl explain self-doubt, nodectl explain guards.\n",
+          "with\n"
+          "timeout 10s and interval 5s; check.http.* and check.udp.* are the defaults of such\n"
+          "checks. With gwlb a check is tcp or http and a weight is 0 or 100. Self-doubt and the\n"
+          "hold switch are always there: nodectl explain self-doubt, nodectl explain guards.\n",
           ctl->out);
     return 0;
+}
+
+/* The word that may be meant, or where all of them are. */
+static void suggest(struct ctl *ctl, const char *word, const char *const words[], size_t n,
+                    const char *all)
+{
+    const char *near = spec_nearest(word, words, n);
+
+    if (near != NULL) {
+        ctl_hint(ctl, "did you mean \"%s\"?", near);
+    } else {
+        ctl_hint(ctl, "see: %s", all);
+    }
 }
 
 int explain_profile(struct ctl *ctl, const char *word)
@@ -189,10 +200,7 @@ int explain_profile(struct ctl *ctl, const char *word)
     for (size_t i = 0; i < 3; i++) {
         words[i] = names_word(&names_profile, explain_profiles[i]);
     }
-    const char *near = spec_nearest(word, words, 3);
-    if (near != NULL) {
-        ctl_hint(ctl, "did you mean \"%s\"?", near);
-    }
+    suggest(ctl, word, words, 3, "nodectl explain profile");
     return ctl_fail(ctl, ERR_NOTFOUND, "there is no profile \"%.40s\": gwlb, nlb or clb", word);
 }
 
@@ -215,7 +223,14 @@ int explain_reason(struct ctl *ctl, const char *word)
     PROBE_REASONS(REASON_ROW)
 #undef REASON_ROW
     render_table_print(ctl, rows);
-    return n > 0 ? 0 : ctl_fail(ctl, ERR_NOTFOUND, "there is no reason \"%.60s\"", word);
+    if (n > 0) {
+        return 0;
+    }
+#define REASON_WORD(name, number, class, text, sentence) text,
+    static const char *const words[] = {PROBE_REASONS(REASON_WORD)};
+#undef REASON_WORD
+    suggest(ctl, word, words, sizeof words / sizeof words[0], "nodectl explain reason");
+    return ctl_fail(ctl, ERR_NOTFOUND, "there is no reason \"%.60s\"", word);
 }
 
 /* "at-least" and "at-least 2" name "at-least K". */
@@ -257,7 +272,10 @@ int explain_rules(struct ctl *ctl, const char *word)
     }
     render_table_print(ctl, rows);
     if (n == 0) {
-        ctl_hint(ctl, "see: nodectl explain rules");
+        static const char *const words[] = {"local", "any",      "majority", "zone-majority",
+                                            "all",   "at-least", "percent"};
+
+        suggest(ctl, word, words, sizeof words / sizeof words[0], "nodectl explain rules");
         return ctl_fail(ctl, ERR_NOTFOUND,
                         "there is no rule \"%.40s\": local, any, majority, all, at-least, "
                         "percent or zone-majority",
@@ -282,9 +300,8 @@ int explain_rules(struct ctl *ctl, const char *word)
 int explain_flows(struct ctl *ctl)
 {
     fputs(
-        "A new flow takes a backend of the first line that has one. Weight 0, draining, removed "
-        "and\n"
-        "in maintenance: never.\n"
+        "A new flow takes a backend of the first line that has one. Weight 0, draining, removed\n"
+        "and in maintenance: never.\n"
         "\n"
         "  healthy      healthy, or checks off, and reachable from this node\n"
         "  unreachable  healthy by the votes, but this node's own probes fail\n"
@@ -292,10 +309,11 @@ int explain_flows(struct ctl *ctl)
         "\n"
         "Warming. When an agent or a group starts with nothing known, the backends that it began\n"
         "with share the flows until each is judged, for the failure window + interval + 2 vote\n"
-        "intervals at most; unhealthy ones get none. The first one judged does not end it: it "
-        "would\n"
-        "get all flows alone. A backend that is added or comes back from maintenance after the\n"
-        "group's first probe is no part of it and gets nothing before it passed.\n",
+        "intervals at most; unhealthy ones get none. The group is `ok` meanwhile, or `degraded`\n"
+        "with an unhealthy one, and is said to be warming. The first one judged does not end\n"
+        "it: it would get all flows alone. A backend that is added or comes back from\n"
+        "maintenance after the group's first probe is no part of it and gets nothing before it\n"
+        "passed.\n",
         ctl->out);
     return 0;
 }
@@ -391,37 +409,42 @@ int explain_self_doubt(struct ctl *ctl)
 
 int explain_probers(struct ctl *ctl)
 {
-    fputs(
-        "With `check: {probers: k}` k of the n nodes that observe probe each backend while all\n"
-        "is well; `all` is the default. Each node works out which ones by itself, from the\n"
-        "members and the target, so that no node probes more than its share. `nodectl why`\n"
-        "shows who does; the others \"do not probe it\" and have no vote.\n"
-        "\n"
-        "  who votes    n and q of the rule are those of the k. After the first failed probe\n"
-        "               they are of the k, of who has voted since, and of who cannot be heard:\n"
-        "               a few nodes that are cut off throw nobody out.\n"
-        "  all probe    from the first failed probe of any node on, at once; and while fewer of\n"
-        "               the k vote than their quorum. One that is called to a healthy backend and\n"
-        "               sees it pass votes pass at once; thresholds hold for all else.\n"
-        "  until        nothing failed for T x H + I x (H - 1) + 3 V: no vote is fail, no last\n"
-        "               probe failed. A backend that is down is probed by all until it is up.\n"
-        "  members      when nodes come or go, the former ones go on until each new one has\n"
-        "               voted, for I + the longer window + 3 V at most.\n"
-        "  phases       the probes of the k are I / k apart, with all nodes about I / n. A pause\n"
-        "               is shorter than the interval by up to an eighth until that is so, and\n"
-        "               never longer. Probes that take over I / 8 do not get there.\n"
-        "  detection    a backend that is dead for everybody is down on every node that hears\n"
-        "               the votes within I + W + 2 V + 100ms, W = T x U + I x (U - 1): as when\n"
-        "               everyone probes. Mostly within I / k + T + W + 2 V + 100ms.\n"
-        "  load         k / I probes a second at a backend; when one fails n at once, and at most\n"
-        "               2 n / I: `nodectl group describe` has the numbers.\n"
-        "\n"
-        "Not with rule local, nor with at-least more than k. Fewer than 3 is a warning.\n"
-        "\n"
-        "`check: {recheck: true}` (with or without probers) lets a node probe at once when\n"
-        "another node's probe of the backend fails for the first time, if it does not know of a\n"
-        "failure itself, and once an interval at most. That is one more result and changes no\n"
-        "threshold: what is dead for all is found up to an interval sooner.\n",
-        ctl->out);
+    fputs("With `check: {probers: k}` k of the n nodes that observe probe each backend while all\n"
+          "is well; `all` is the default, and a k of n or more is the same. Each node works out\n"
+          "which ones by itself, from the members and the target, so that no node probes more\n"
+          "than its share. `nodectl why` shows who does; the others \"do not probe it\" and have\n"
+          "no vote. T is check.timeout, I check.interval, U check.unhealthyThreshold, H\n"
+          "check.healthyThreshold, V the cluster's voteInterval; W = T x U + I x (U - 1) is the\n"
+          "failure window; q is more than half of n.\n"
+          "\n"
+          "  who votes    n and q of the rule are those of the k. After the first failed probe\n"
+          "               they are of the k, of who has voted since, and of who cannot be heard:\n"
+          "               a few nodes that are cut off throw nobody out.\n"
+          "  all probe    from the first failed probe of any node on, at once; and while fewer\n"
+          "               of the k vote than their quorum. One that is called to a healthy\n"
+          "               backend and sees it pass votes pass at once; thresholds hold for all\n"
+          "               else.\n"
+          "  until        nothing failed for T x H + I x (H - 1) + 3 V: no vote is fail, no last\n"
+          "               probe failed. A backend that is down is probed by all until it is up.\n"
+          "  members      when nodes come or go, the former ones go on until each new one has\n"
+          "               voted, for I + the longer window + 3 V at most.\n"
+          "  phases       the probes of the k are I / k apart, with all nodes about I / n. A\n"
+          "               pause is shorter than the interval by up to an eighth until that is\n"
+          "               so, and never longer. Probes that take over I / 8 do not get there.\n"
+          "  detection    a backend that is dead for everybody is down on every node that hears\n"
+          "               the votes within I + W + 2 V + 100ms, as when everyone probes; mostly\n"
+          "               within I / k + T + W + 2 V + 100ms. When some of the k die with it,\n"
+          "               within I + T + W + 2 V + 100ms; when all of them do, within 3 V + W +\n"
+          "               2 V + 100ms: their votes expire, and then all probe.\n"
+          "  load         k / I probes a second at a backend; when one fails n at once, and at\n"
+          "               most 2 n / I: `nodectl group describe` has the numbers.\n"
+          "\n"
+          "Not with rule local, nor with at-least more than k. Fewer than 3 is a warning.\n"
+          "\n"
+          "`check: {recheck: true}` (with or without probers) lets a node probe at once when\n"
+          "another node's probe of the backend fails for the first time, if it does not know of\n"
+          "a failure itself, and once an interval at most. That is one more result and changes\n"
+          "no threshold: what is dead for all is found up to an interval sooner.\n",
+          ctl->out);
     return 0;
 }

@@ -211,6 +211,24 @@ static bool is_choice(const char *choices, const char *text)
     return false;
 }
 
+static void suggest_choice(struct ctl *ctl, const char *choices, const char *text)
+{
+    char copy[256];
+    const char *words[32];
+    char *rest = NULL;
+    size_t n = 0;
+
+    snprintf(copy, sizeof copy, "%s", choices);
+    for (char *word = strtok_r(copy, "|", &rest); word != NULL && n < 32;
+         word = strtok_r(NULL, "|", &rest)) {
+        words[n++] = word;
+    }
+    const char *near = spec_nearest(text, words, n);
+    if (near != NULL) {
+        ctl_hint(ctl, "did you mean \"%s\"?", near);
+    }
+}
+
 static int check_duration(struct ctl *ctl, const struct ctl_flag *flag, const char *title,
                           const char *text, uint64_t *ret_ms)
 {
@@ -261,6 +279,7 @@ static int check_value(struct ctl *ctl, enum ctl_flag_id id, const char *text)
         return 0;
     case CTL_FLAG_CHOICE:
         if (!is_choice(flag->choices, text)) {
+            suggest_choice(ctl, flag->choices, text);
             return ctl_fail(ctl, ERR_USAGE, "%s must be one of %s, got \"%.60s\"", title,
                             flag->choices, text);
         }

@@ -125,7 +125,7 @@ static char *per_second(uint64_t per_1000s, char text[RENDER_TEXT_BYTES])
     return text;
 }
 
-static void put_load(FILE *out, const Jury__V1__ProbeLoad *load)
+static void put_load(FILE *out, const Jury__V1__ProbeLoad *load, unsigned probers)
 {
     char text[RENDER_TEXT_BYTES];
 
@@ -135,6 +135,9 @@ static void put_load(FILE *out, const Jury__V1__ProbeLoad *load)
     fprintf(out, "  %-26s %s a second, from %" PRIu32 " of %" PRIu32 " nodes",
             "probes of a backend", per_second(load->steady_per_1000s, text), load->n_probers,
             load->n_observers);
+    if (probers > load->n_observers) {
+        fprintf(out, " (probers is %u: all there are probe)", probers);
+    }
     if (load->at_once > 0) {
         fprintf(out, "; when one fails %" PRIu32 " at once, and at most %s a second", load->at_once,
                 per_second(load->worst_per_1000s, text));
@@ -190,7 +193,7 @@ void render_group(struct ctl *ctl, const Jury__V1__DescribeGroupResponse *answer
     put_fields(out, spec_kind_info(SPEC_GROUP)->spec, group, "",
                summary != NULL ? hold_remark(group, summary) : "");
     put_windows(out, answer, group);
-    put_load(out, answer->probe_load);
+    put_load(out, answer->probe_load, group->check.probers);
     if (answer->n_backends > 0) {
         fputc('\n', out);
         render_backends(ctl, answer->backends, answer->n_backends, false);

@@ -138,10 +138,20 @@ static void put_detail(struct render_table *table, const Jury__V1__NodeVote *vot
     char text[RENDER_TEXT_BYTES];
 
     if (detail == NULL) {
-        render_cell(table, "%s", vote->age == NULL ? "-" : "not received");
+        bool may_come =
+            vote->age != NULL && vote->standing != JURY__V1__VOTE_STANDING__VOTE_STANDING_RESTING;
+
+        render_cell(table, "%s", may_come ? "not received" : "-");
         for (int i = 0; i < 5; i++) {
             render_cell(table, "-");
         }
+        return;
+    }
+    if (detail->reason == JURY__V1__PROBE_REASON__PROBE_REASON_UNSPECIFIED) {
+        for (int i = 0; i < 5; i++) {
+            render_cell(table, "-");
+        }
+        render_cell(table, "%s", probe_reason_sentence((unsigned)detail->reason));
         return;
     }
     render_cell(table, "%s", reason_text(detail->reason, detail->http_status, text));

@@ -106,6 +106,7 @@ static void view_votes(const struct engine *engine, uint32_t slot, uint64_t now_
         if (is_resting && engine->observers.members[index].counts) {
             vote->standing = STANDING_RESTING;
             vote->opinion = OPINION_NONE;
+            vote->has_detail = false; /* of when it probed */
         }
     }
 }

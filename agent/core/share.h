@@ -12,7 +12,14 @@
  * as when everyone probes: each of the assigned begins its first failing probe within I, has its
  * opinion W later, and nobody who did not vote counts. Mostly it is sooner: with their probes I / k
  * apart one of them fails within I / k + T, and then all probe at once:
- *     I / k + T + W + 2 V + 100 ms. */
+ *     I / k + T + W + 2 V + 100 ms.
+ *
+ * When assigned nodes die together with the backend, those that are left are its judges, and what
+ * the dead said last only blocks, as when everyone probes. If one of the assigned is left, its
+ * first failed probe calls all, within I + T; if none is, nobody sees a failure, but their votes
+ * count no more after 3 V, and too few votes call all as well. So it is within
+ *     min(I + T, 3 V) + W + 2 V + 100 ms   with one of them left,
+ *     3 V + W + 2 V + 100 ms               with none. */
 #ifndef JURY_CORE_SHARE_H
 #define JURY_CORE_SHARE_H
 

@@ -365,6 +365,24 @@ static void fill_events(const struct view *view, const Jury__V1__ListEventsReque
     }
 }
 
+/* No group of that name, and none that was: of a deleted one the events are still there. */
+static bool is_unknown(const struct view *view, const char *group)
+{
+    if (group[0] == '\0' || view->catalog == NULL ||
+        catalog_group_find(view->catalog, group) != NULL) {
+        return false;
+    }
+    for (uint64_t at = engine_event_first(view->engine); at < engine_event_next(view->engine);
+         at++) {
+        const struct event *event = engine_event_at(view->engine, at);
+
+        if (event != NULL && strcmp(event->group, group) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 int handle_list_events(const struct view *view, const ProtobufCMessage *request,
                        ProtobufCMessage **ret_response, struct errmsg *err)
 {
@@ -375,6 +393,9 @@ int handle_list_events(const struct view *view, const ProtobufCMessage *request,
     size_t page = 0;
     int rc = handle_page_size(list->page_size, &page, err);
 
+    if (rc == 0 && view->engine != NULL && is_unknown(view, list->group)) {
+        rc = errmsg_set(err, ERR_NOTFOUND, ERR_SAY_MISSING, "server group", list->group);
+    }
     if (rc != 0 || response == NULL) {
         return rc;
     }

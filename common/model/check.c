@@ -51,6 +51,11 @@ bool check_is_shared(const struct health_check *check)
     return check->probers != 0 || check->recheck;
 }
 
+static uint64_t rounded(uint64_t dividend, uint64_t divisor)
+{
+    return (dividend + divisor / 2) / divisor;
+}
+
 struct check_load check_load_of(const struct health_check *check, unsigned n_observers)
 {
     bool is_limited = check->probers != 0 && check->probers < n_observers;
@@ -60,7 +65,7 @@ struct check_load check_load_of(const struct health_check *check, unsigned n_obs
     assert(check->interval_ms > 0);
     return (struct check_load){
         .n_probers = n_probers,
-        .steady_per_1000s = n_probers * UINT64_C(1000000) / check->interval_ms,
-        .worst_per_1000s = n_worst * UINT64_C(1000000) / check->interval_ms,
+        .steady_per_1000s = rounded(n_probers * UINT64_C(1000000), check->interval_ms),
+        .worst_per_1000s = rounded(n_worst * UINT64_C(1000000), check->interval_ms),
     };
 }

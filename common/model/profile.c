@@ -162,6 +162,13 @@ void profile_check_defaults(enum profile profile, enum protocol protocol, enum c
     fill_type_fields(row, ret_check);
 }
 
+enum rule_kind profile_rule(enum profile profile)
+{
+    const struct profile_row *row = find_profile(profile);
+
+    return row == NULL ? RULE_NONE : row->rule;
+}
+
 void profile_group_defaults(enum profile profile, enum protocol protocol,
                             struct server_group *ret_group)
 {

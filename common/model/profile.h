@@ -19,6 +19,8 @@ void profile_group_defaults(enum profile profile, enum protocol protocol,
  * profile's own default type. */
 void profile_check_defaults(enum profile profile, enum protocol protocol, enum check_type type,
                             struct health_check *ret_check);
+/* The rule of groups that say none. */
+enum rule_kind profile_rule(enum profile profile);
 /* Weight 100; admin state not said (see struct backend). */
 void profile_backend_defaults(enum profile profile, struct backend *ret_backend);
 

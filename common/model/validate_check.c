@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "common/model/names.h"
+#include "common/model/profile.h"
 #include "common/model/validate.h"
 #include "common/model/validate_field.h"
 
@@ -226,11 +227,15 @@ static int check_probers(const struct object *object, const struct server_group 
 
     for (size_t i = 0; rc == 0 && i < sizeof columns / sizeof columns[0]; i++) {
         if (columns[i]->kind == RULE_LOCAL) {
+            bool is_default = profile_rule((enum profile)group->profile) == RULE_LOCAL;
+
             return object_refuse(
                 object, err, ERR_INVALID,
-                "check.probers must be all with rule local, where each node judges "
-                "by its own probes, got %u",
-                group->check.probers);
+                "check.probers must be all with rule local%s%s, where each node judges "
+                "by its own probes, got %u: write another rule, such as majority, or leave "
+                "probers out",
+                is_default ? ", the default of profile " : "",
+                is_default ? names_word(&names_profile, group->profile) : "", group->check.probers);
         }
         if (columns[i]->kind == RULE_AT_LEAST && columns[i]->value > group->check.probers) {
             return object_refuse(

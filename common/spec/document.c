@@ -419,6 +419,7 @@ int read_document(const struct doc_node *root, struct spec_document *ret_documen
     }
     assert(kind != NULL);
     set_subject(&reading, kind, root);
+    reading.spec = kind->spec;
     rc = check_envelope_keys(&reading, root);
     if (rc != 0) {
         return rc;

@@ -1,6 +1,7 @@
 #include "common/spec/field.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <string.h>
 
 #include "common/base/str.h"
@@ -99,8 +100,21 @@ static bool is_swapped(const char *a, const char *b)
            strcmp(a + at + 2, b + at + 2) == 0;
 }
 
+static const char *to_lower(const char *word, char text[65])
+{
+    size_t n = 0;
+
+    for (; word[n] != '\0' && n < 64; n++) {
+        text[n] = (char)tolower((unsigned char)word[n]);
+    }
+    text[n] = '\0';
+    return text;
+}
+
 const char *spec_nearest(const char *word, const char *const words[], size_t n_words)
 {
+    char low[65];
+    char other[65];
     const char *best = NULL;
     size_t n_bytes = strlen(word);
     /* A third of the word may be wrong; more is no spelling mistake. */
@@ -109,8 +123,10 @@ const char *spec_nearest(const char *word, const char *const words[], size_t n_w
     if (n_bytes > 64) {
         return NULL;
     }
+    to_lower(word, low);
     for (size_t i = 0; i < n_words; i++) {
-        unsigned distance = is_swapped(word, words[i]) ? 1 : str_distance(word, words[i]);
+        to_lower(words[i], other);
+        unsigned distance = is_swapped(low, other) ? 1 : str_distance(low, other);
 
         if (distance < best_distance && distance < strlen(words[i])) {
             best_distance = distance;

@@ -117,7 +117,8 @@ bool spec_field_applies(const struct spec_field *field, const void *base);
  * protocol (PROTOCOL_NONE = the profile's), other kinds ignore the two. */
 void spec_defaults(enum spec_kind kind, enum profile profile, enum protocol protocol, void *ret);
 
-/* The word nearest to a misspelt one among n words, or NULL if none is near. */
+/* The word nearest to a misspelt one among n words, or NULL if none is near. Case is no distance:
+ * HTTP is as near to http as can be. */
 const char *spec_nearest(const char *word, const char *const words[], size_t n_words);
 
 #endif

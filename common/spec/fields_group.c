@@ -215,7 +215,9 @@ static const struct spec_field check_fields[] = {
              "which ones those are, their probes are interval / probers apart, and n and q of the "
              "rule are theirs. The first probe that fails makes all nodes probe at once, and "
              "whoever has voted since then counts; after a success window in which nothing failed "
-             "the others stop. See `nodectl explain probers`."},
+             "the others stop. Not with rule local, which is the default of profile nlb, nor with "
+             "at-least K of more than probers; more probers than nodes are all of them; fewer than "
+             "3 is a warning. See `nodectl explain probers`."},
     {.name = "recheck",
      .type = SPEC_TYPE_BOOL,
      .flags = SPEC_BY_PROFILE,

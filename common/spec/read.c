@@ -59,6 +59,16 @@ static const char *find_below(const struct spec_table *table, const char *name, 
     return NULL;
 }
 
+/* Where a field may be meant that stands too deep: in the spec itself. */
+static bool is_above(const struct reading *reading, const struct read_place *place,
+                     const char *name)
+{
+    size_t n = strlen(place->prefix); /* "check."; not "backend 10.0.0.1:80: " */
+
+    return reading->spec != NULL && n > 0 && place->prefix[n - 1] == '.' &&
+           spec_field_find(reading->spec, name) != NULL;
+}
+
 static int refuse_unknown(struct reading *reading, const struct read_place *place,
                           const struct doc_node *child)
 {
@@ -72,6 +82,12 @@ static int refuse_unknown(struct reading *reading, const struct read_place *plac
     const char *near = find_below(place->table, child->key, path, sizeof path);
     if (near == NULL) {
         near = spec_nearest(child->key, words, n_words);
+    }
+    if (near == NULL && is_above(reading, place, child->key)) {
+        return read_refuse(reading, child->key_at, ERR_INVALID,
+                           "unknown field \"%s%.60s\"; did you mean \"%s\" beside \"%.*s\"?",
+                           place->prefix, child->key, child->key, (int)strcspn(place->prefix, "."),
+                           place->prefix);
     }
     if (near == NULL) {
         return read_refuse(reading, child->key_at, ERR_INVALID, "unknown field \"%s%.60s\"",
@@ -283,9 +299,18 @@ static int read_word_of_object(struct reading *reading, const struct spec_field 
     unsigned word = names_value(field->names, node->text);
 
     if (word == 0) {
+        const char *words[LIMIT_SPEC_KEYS];
+        size_t n = 0;
+
+        for (; n < field->names->n_rows && n < LIMIT_SPEC_KEYS; n++) {
+            words[n] = field->names->rows[n].word;
+        }
+        const char *near = spec_nearest(node->text, words, n);
         return read_refuse(reading, node->at, ERR_INVALID,
-                           "%s must be %s, or a mapping, got \"%.60s\"", path,
-                           names_list(field->names, list, sizeof list), node->text);
+                           "%s must be %s, or a mapping, got \"%.60s\"%s%s%s", path,
+                           names_list(field->names, list, sizeof list), node->text,
+                           near == NULL ? "" : "; did you mean \"", near == NULL ? "" : near,
+                           near == NULL ? "" : "\"?");
     }
     field->fill(word, to);
     return 0;

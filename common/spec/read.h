@@ -16,6 +16,7 @@ struct reading {
     uint32_t n_unread;
     char subject[READ_SUBJECT_BYTES]; /* `server group "web"`: how sentences begin */
     enum profile profile;             /* of a group; for the defaults of its backends */
+    const struct spec_table *spec;    /* of the document's kind; NULL before it is known */
 };
 
 /* A mapping of the document and the struct that it fills. */

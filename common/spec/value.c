@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/base/plant.h"
 #include "common/base/str.h"
@@ -16,6 +17,17 @@ static int refuse_kind(const struct doc_node *node, const char *wanted, struct e
         return errmsg_set(err, ERR_INVALID, "must be %s, got \"%.60s\"", wanted, node->text);
     }
     return errmsg_set(err, ERR_INVALID, "must be %s, got %s", wanted, doc_kind_word(node));
+}
+
+/* Add "; did you mean ...?" to a sentence, if there is something that may be meant. */
+static int say_meant(struct errmsg *err, const char *near, const char *how)
+{
+    size_t used = err == NULL ? 0 : strlen(err->text);
+
+    if (err != NULL && near != NULL) {
+        snprintf(err->text + used, sizeof err->text - used, "; did you mean \"%s\"%s?", near, how);
+    }
+    return ERR_INVALID;
 }
 
 static void store_uint(void *to, uint32_t bytes, uint64_t value)
@@ -63,10 +75,28 @@ static int parse_text(const struct spec_field *field, const struct doc_node *nod
     return 0;
 }
 
+/* The word that other YAML readers take for true or false; NULL: none. */
+static const char *bool_of_others(const char *text)
+{
+    static const char *const words[][2] = {{"true", "true"},   {"yes", "true"}, {"on", "true"},
+                                           {"false", "false"}, {"no", "false"}, {"off", "false"}};
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcasecmp(text, words[i][0]) == 0) {
+            return words[i][1];
+        }
+    }
+    return NULL;
+}
+
 static int parse_bool(const struct doc_node *node, void *to, struct errmsg *err)
 {
     if (node->is_quoted || (strcmp(node->text, "true") != 0 && strcmp(node->text, "false") != 0)) {
-        return refuse_kind(node, "true or false", err);
+        const char *meant = bool_of_others(node->text);
+
+        refuse_kind(node, "true or false", err);
+        return meant == NULL ? ERR_INVALID
+                             : say_meant(err, meant, node->is_quoted ? " without quotes" : "");
     }
     *(bool *)to = node->text[0] == 't';
     return 0;
@@ -121,16 +151,15 @@ static int parse_word(const struct spec_field *field, const struct doc_node *nod
         *(uint8_t *)to = (uint8_t)value;
         return 0;
     }
-    for (size_t i = 0; i < field->names->n_rows && n_words < 32; i++) {
+    for (size_t i = 0; i < field->names->n_rows && n_words < 31; i++) {
         words[n_words++] = field->names->rows[i].word;
     }
-    const char *near = spec_nearest(node->text, words, n_words);
-    value_format_allowed(field, allowed, sizeof allowed);
-    if (near != NULL) {
-        return errmsg_set(err, ERR_INVALID, "must be %s, got \"%.60s\"; did you mean \"%s\"?",
-                          allowed, node->text, near);
+    if (field->zero_word != NULL) {
+        words[n_words++] = field->zero_word;
     }
-    return errmsg_set(err, ERR_INVALID, "must be %s, got \"%.60s\"", allowed, node->text);
+    errmsg_set(err, ERR_INVALID, "must be %s, got \"%.60s\"",
+               value_format_allowed(field, allowed, sizeof allowed), node->text);
+    return say_meant(err, spec_nearest(node->text, words, n_words), "");
 }
 
 static int parse_address(const struct spec_field *field, const struct doc_node *node, void *to,
@@ -211,6 +240,38 @@ static int parse_codes(const struct doc_node *node, void *to, struct errmsg *err
     return 0;
 }
 
+/* A misspelt rule may have a figure behind it: "atleast 2", "Percent:82", "at-least=2". */
+static int parse_column(const char *text, struct rule_column *ret_column, struct errmsg *err)
+{
+    static const char *const words[] = {"local", "any",      "majority", "zone-majority",
+                                        "all",   "at-least", "percent",  "gwlb",
+                                        "nlb",   "clb",      "r53"};
+    char word[32];
+    char meant[48];
+    int rc = rule_column_parse(text, ret_column, err);
+    size_t n = strcspn(text, " :=0123456789");
+
+    if (rc == 0 || n >= sizeof word) {
+        return rc;
+    }
+    snprintf(word, sizeof word, "%.*s", (int)(strncasecmp(text, "r5", 2) == 0 ? strlen(text) : n),
+             text);
+    const char *near = spec_nearest(word, words, sizeof words / sizeof words[0]);
+    if (near == NULL) {
+        return rc;
+    }
+    size_t n_figure = strspn(text + n + strspn(text + n, " :="), "0123456789");
+    bool has_figure = strcmp(near, "at-least") == 0 || strcmp(near, "percent") == 0;
+    snprintf(meant, sizeof meant, has_figure ? "%s %.*s" : "%s", near,
+             (int)(n_figure < 3 ? n_figure : 3), text + n + strspn(text + n, " :="));
+    if (has_figure && n_figure == 0) {
+        snprintf(meant, sizeof meant, "%s %s", near, near[0] == 'a' ? "K" : "X");
+    } else if (rule_column_parse(meant, &(struct rule_column){0}, NULL) != 0) {
+        return rc; /* the figure is what is wrong */
+    }
+    return say_meant(err, meant, "");
+}
+
 static int parse_split_rule(const struct doc_node *node, struct verdict_rule *rule,
                             struct errmsg *err)
 {
@@ -232,7 +293,7 @@ static int parse_split_rule(const struct doc_node *node, struct verdict_rule *ru
             return errmsg_set(err, ERR_INVALID, "%s must be a rule such as majority, got %s",
                               names[i], doc_kind_word(child));
         }
-        int rc = rule_column_parse(child->text, &columns[i], err);
+        int rc = parse_column(child->text, &columns[i], err);
         if (rc != 0) {
             errmsg_prefix(err, "%s", names[i]);
             return rc;
@@ -256,7 +317,7 @@ static int parse_rule(const struct doc_node *node, void *to, struct errmsg *err)
     if (node->kind != DOC_SCALAR) {
         return refuse_kind(node, "a rule such as majority, or {down: RULE, up: RULE}", err);
     }
-    int rc = rule_column_parse(node->text, &column, err);
+    int rc = parse_column(node->text, &column, err);
     if (rc != 0) {
         return rc;
     }
@@ -382,5 +443,12 @@ int value_parse(const struct spec_field *field, const struct doc_node *node, voi
         memset(to, 0, field->bytes);
         return 0;
     }
-    return parse_scalar(field, node, to, err);
+    int rc = parse_scalar(field, node, to, err);
+    /* "All", "any": a field of figures that has a word for none of them. */
+    if (rc != 0 && field->zero_word != NULL && field->type != SPEC_TYPE_WORD) {
+        const char *words[] = {field->zero_word};
+
+        return say_meant(err, spec_nearest(node->text, words, 1), "");
+    }
+    return rc;
 }

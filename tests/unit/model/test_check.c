@@ -41,6 +41,36 @@ static void windows_follow_the_formula(void **unused)
     }
 }
 
+/* They were cut: 0.142 for one node each 7 s, and so 0.284 at most. */
+static void probes_a_second_are_rounded_and_no_more_than_all_probe(void **unused)
+{
+    static const struct {
+        uint32_t interval_ms;
+        uint8_t probers;
+        unsigned n_observers;
+        unsigned n_probers;
+        uint64_t steady, worst;
+    } rows[] = {
+        {7000, 0, 1, 1, 143, 143},
+        {7000, 2, 3, 2, 286, 857},
+        {3000, 0, 2, 2, 667, 667},
+        {300000, 0, 1, 1, 3, 3},
+        {1000, 3, 3, 3, 3000, 3000},
+        {1000, 9, 4, 4, 4000, 4000}, /* more probers than there are nodes */
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct health_check check = {.interval_ms = rows[i].interval_ms,
+                                     .probers = rows[i].probers};
+        struct check_load load = check_load_of(&check, rows[i].n_observers);
+
+        assert_int_equal(load.n_probers, rows[i].n_probers);
+        assert_int_equal(load.steady_per_1000s, rows[i].steady);
+        assert_int_equal(load.worst_per_1000s, rows[i].worst);
+    }
+}
+
 /* Case A02: 200-299 and 302. */
 static void a_set_of_codes_holds_what_was_added(void **unused)
 {
@@ -179,6 +209,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_follow_the_formula),
+        cmocka_unit_test(probes_a_second_are_rounded_and_no_more_than_all_probe),
         cmocka_unit_test(a_set_of_codes_holds_what_was_added),
         cmocka_unit_test(rules_have_one_spelling),
         cmocka_unit_test(wrong_rules_are_refused),

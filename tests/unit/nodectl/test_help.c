@@ -304,7 +304,7 @@ static void a_profile_is_explained_in_all_its_fields(void **state)
             }
         }
         expect_fields(run.out, spec_kind_info(SPEC_GROUP)->spec, "");
-        assert_non_null(strstr(run.out, "Self-doubt and the hold"));
+        assert_non_null(strstr(run.out, "Self-doubt and the"));
         run_close(&run);
     }
 }

@@ -53,6 +53,9 @@ static void wrong_usage_exits_with_2_and_says_what_to_do(void **state)
         {"group describe", 2,
          "error: nodectl group describe needs NAME\nhint: usage: nodectl group describe NAME\n"},
         {"--nonsense", 2, "error: unknown flag --nonsense\n"},
+        {"status --output JSON", 2,
+         "error: --output must be one of table|json, got \"JSON\"\nhint: did you mean "
+         "\"json\"?\n"},
         {"status --outptu json", 2, "error: unknown flag --outptu\nhint: did you mean --output?\n"},
         /* Names are never abbreviated. */
         {"status --out json", 2,
@@ -95,7 +98,8 @@ static void wrong_usage_exits_with_2_and_says_what_to_do(void **state)
          "error: --timeout must be 0s..1h, got 2h\n"},
         {"events --type verdicts", 2,
          "error: --type must be one of verdict|reachable|opinion|group|observers|catalog|"
-         "catalogs-differ|peer|drain|doubt|guard|held|admin, got \"verdicts\"\n"},
+         "catalogs-differ|peer|drain|doubt|guard|held|admin, got \"verdicts\"\nhint: did you mean "
+         "\"verdict\"?\n"},
         {"status --endpoints 10.0.0.1:7400", 2,
          "error: asking over the network needs your key (--key-file) and the nodes' public keys "
          "(--server-key)\nhint: or leave --endpoints out to ask the node on this machine\n"},
@@ -134,7 +138,29 @@ static void what_cannot_be_explained_exits_with_7(void **state)
         {"explain grup", 7,
          "error: nothing to explain is called \"grup\"\nhint: did you mean \"group\"?\n"},
         {"explain group.chek", 7,
-         "error: nothing to explain is called \"group.chek\"\nhint: did you mean \"check\"?\n"},
+         "error: nothing to explain is called \"group.chek\"\nhint: did you mean "
+         "\"group.check\"?\n"},
+        {"explain interval", 7,
+         "error: nothing to explain is called \"interval\"\nhint: did you mean "
+         "\"group.check.interval\"?\n"},
+        {"explain check.http.expect", 7,
+         "error: nothing to explain is called \"check.http.expect\"\nhint: did you mean "
+         "\"group.check.http.expect\"?\n"},
+        {"explain http.expcet", 7,
+         "error: nothing to explain is called \"http.expcet\"\nhint: did you mean "
+         "\"group.check.http.expect\"?\n"},
+        {"explain Group.Check.Type", 7,
+         "error: nothing to explain is called \"Group.Check.Type\"\nhint: did you mean "
+         "\"group.check.type\"?\n"},
+        {"explain group.weight", 7,
+         "error: nothing to explain is called \"group.weight\"\nhint: did you mean "
+         "\"group.backends.weight\"?\n"},
+        {"explain rules majorty", 7,
+         "error: there is no rule \"majorty\": local, any, majority, all, at-least, percent or "
+         "zone-majority\nhint: did you mean \"majority\"?\n"},
+        {"explain reason CONECT_TIMEOUT", 7,
+         "error: there is no reason \"CONECT_TIMEOUT\"\nhint: did you mean "
+         "\"CONNECT_TIMEOUT\"?\n"},
         {"explain group.check.timeout.x", 7,
          "error: nothing to explain is called \"group.check.timeout.x\"\nhint: see: nodectl "
          "explain\n"},
@@ -144,7 +170,8 @@ static void what_cannot_be_explained_exits_with_7(void **state)
          "hint: see: nodectl explain rules\n"},
         {"explain profile nlbb", 7,
          "error: there is no profile \"nlbb\": gwlb, nlb or clb\nhint: did you mean \"nlb\"?\n"},
-        {"explain reason GONE", 7, "error: there is no reason \"GONE\"\n"},
+        {"explain reason VANISHED", 7,
+         "error: there is no reason \"VANISHED\"\nhint: see: nodectl explain reason\n"},
     };
     CHECK(rows);
 }

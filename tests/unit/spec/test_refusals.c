@@ -52,6 +52,63 @@ static void text_that_is_no_document_is_refused(void **state)
     CHECK(rows);
 }
 
+/* The words of other readers, of other products, and of people in a hurry. */
+static void words_in_wrong_case_or_misspelt_are_refused_with_the_right_one(void **state)
+{
+    (void)state;
+    static const struct refusal rows[] = {
+        {GROUP("  protocol: TCP\n"), 6, 13, ERR_INVALID,
+         "server group \"web\": protocol must be geneve, tcp, udp or tcp_udp, got \"TCP\"; did you "
+         "mean \"tcp\"?"},
+        {GROUP("  allBad: FailOpen\n"), 6, 11, ERR_INVALID,
+         "server group \"web\": allBad must be fail-open or fail-closed, got \"FailOpen\"; did you "
+         "mean \"fail-open\"?"},
+        {GROUP("  check: {type: http, http: {method: get}}\n"), 6, 38, ERR_INVALID,
+         "server group \"web\": check.http.method must be GET or HEAD, got \"get\"; did you mean "
+         "\"GET\"?"},
+        {GROUP("  check: {enabled: Yes}\n"), 6, 20, ERR_INVALID,
+         "server group \"web\": check.enabled must be true or false, got \"Yes\"; did you mean "
+         "\"true\"?"},
+        {GROUP("  check: {enabled: \"off\"}\n"), 6, 20, ERR_INVALID,
+         "server group \"web\": check.enabled must be true or false, got \"off\"; did you mean "
+         "\"false\" without quotes?"},
+        {GROUP("  check: {probers: All}\n"), 6, 20, ERR_INVALID,
+         "server group \"web\": check.probers must be all or 1..64, got \"All\"; did you mean "
+         "\"all\"?"},
+        {GROUP("  check: {probers: 2}\n"), 6, 20, ERR_INVALID,
+         "server group \"web\": check.probers must be all with rule local, the default of profile "
+         "nlb, where each node judges by its own probes, got 2: write another rule, such as "
+         "majority, or leave probers out"},
+        {GROUP("  guard: Standart\n"), 6, 10, ERR_INVALID,
+         "server group \"web\": guard must be off or standard, or a mapping, got \"Standart\"; did "
+         "you mean \"standard\"?"},
+    };
+    CHECK(rows);
+}
+
+static void a_misspelt_rule_is_refused_with_the_right_one(void **state)
+{
+    (void)state;
+#define RULE_REFUSED(text, end)                                                                   \
+    {                                                                                             \
+        GROUP("  rule: \"" text "\"\n"), 6, 9, ERR_INVALID,                                       \
+            "server group \"web\": rule: \"" text "\" is not a verdict rule: write local, any, "  \
+            "majority, zone-majority, all, \"at-least K\" with K in 1..64, \"percent X\" with X " \
+            "in 1..100, or what a product does: gwlb, nlb, clb, r53" end                          \
+    }
+    static const struct refusal rows[] = {
+        RULE_REFUSED("Majorty", "; did you mean \"majority\"?"),
+        RULE_REFUSED("zone_majority", "; did you mean \"zone-majority\"?"),
+        RULE_REFUSED("atleast 2", "; did you mean \"at-least 2\"?"),
+        RULE_REFUSED("at-least:3", "; did you mean \"at-least 3\"?"),
+        RULE_REFUSED("percnt", "; did you mean \"percent X\"?"),
+        RULE_REFUSED("NLB", "; did you mean \"nlb\"?"),
+        RULE_REFUSED("whatever", ""),
+    };
+#undef RULE_REFUSED
+    CHECK(rows);
+}
+
 static void yaml_that_hides_or_grows_is_refused(void **state)
 {
     (void)state;
@@ -94,6 +151,9 @@ static void unknown_and_later_fields_are_refused(void **state)
          "server group \"web\": unknown field \"conect_port\""},
         {GROUP("  interval: 5s\n"), 6, 3, ERR_INVALID,
          "server group \"web\": unknown field \"interval\"; did you mean \"check.interval\"?"},
+        {GROUP("  check: {rule: any}\n"), 6, 11, ERR_INVALID,
+         "server group \"web\": unknown field \"check.rule\"; did you mean \"rule\" beside "
+         "\"check\"?"},
         {GROUP("  shceduler: wrr\n"), 6, 3, ERR_INVALID,
          "server group \"web\": unknown field \"shceduler\"; did you mean \"scheduler\"?"},
         {GROUP("  check: {unhealthy_threshold: 3}\n"), 6, 11, ERR_INVALID,
@@ -218,9 +278,11 @@ static void values_of_the_wrong_type_are_refused(void **state)
         {GROUP("  scheduler: null\n"), 6, 14, ERR_INVALID,
          "server group \"web\": scheduler has no value: write one or leave the field out"},
         {GROUP("  check: {enabled: yes}\n"), 6, 20, ERR_INVALID,
-         "server group \"web\": check.enabled must be true or false, got \"yes\""},
+         "server group \"web\": check.enabled must be true or false, got \"yes\"; did you "
+         "mean \"true\"?"},
         {GROUP("  check: {enabled: \"true\"}\n"), 6, 20, ERR_INVALID,
-         "server group \"web\": check.enabled must be true or false, got \"true\""},
+         "server group \"web\": check.enabled must be true or false, got \"true\"; did you "
+         "mean \"true\" without quotes?"},
         {GROUP("  check: {port: \"80\"}\n"), 6, 17, ERR_INVALID,
          "server group \"web\": check.port must be a number without quotes, got \"80\""},
         {GROUP("  check: {port: 0x50}\n"), 6, 17, ERR_INVALID,
@@ -233,7 +295,7 @@ static void values_of_the_wrong_type_are_refused(void **state)
          "server group \"web\": check.port must be 0..65535, got \"8.0\""},
         {GROUP("  scheduler: WRR\n"), 6, 14, ERR_INVALID,
          "server group \"web\": scheduler must be 5-tuple, 4-tuple, 3-tuple, 2-tuple, source, "
-         "quic-id, rr, wrr or wlc, got \"WRR\""},
+         "quic-id, rr, wrr or wlc, got \"WRR\"; did you mean \"wrr\"?"},
         {GROUP("  allBad: failopen\n"), 6, 11, ERR_INVALID,
          "server group \"web\": allBad must be fail-open or fail-closed, got \"failopen\"; did you "
          "mean \"fail-open\"?"},
@@ -290,6 +352,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_that_is_no_document_is_refused),
+        cmocka_unit_test(words_in_wrong_case_or_misspelt_are_refused_with_the_right_one),
+        cmocka_unit_test(a_misspelt_rule_is_refused_with_the_right_one),
         cmocka_unit_test(yaml_that_hides_or_grows_is_refused),
         cmocka_unit_test(unknown_and_later_fields_are_refused),
         cmocka_unit_test(values_of_a_later_stage_are_refused_at_their_place),

@@ -97,7 +97,7 @@ static void missing_and_contradicting_fields_are_refused(void **state)
         {HEAD "  rule: majorty\n", 5, 9, ERR_INVALID,
          "server group \"web\": rule: \"majorty\" is not a verdict rule: write local, any, "
          "majority, zone-majority, all, \"at-least K\" with K in 1..64, \"percent X\" with X in "
-         "1..100, or what a product does: gwlb, nlb, clb, r53"},
+         "1..100, or what a product does: gwlb, nlb, clb, r53; did you mean \"majority\"?"},
         {LISTENER("  at: \"127.0.0.1:80\"\n"), 5, 3, ERR_INVALID,
          "listener \"front\": group is missing"},
         {LISTENER("  group: web\n"), 5, 3, ERR_INVALID,
