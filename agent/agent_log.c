@@ -177,6 +177,11 @@ static void log_one(const struct event *event)
                   names_word(&names_admin_state, event->from),
                   names_word(&names_admin_state, event->to), by_text(event, by));
         return;
+    case EVENT_CERTIFICATE:
+        log_event(event->to != 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "certificate",
+                  "group=%s backend=%s ends_soon=%s", event->group,
+                  endpoint_format(&event->backend, at), event->to != 0 ? "yes" : "no");
+        return;
     case EVENT_SELF_DOUBT:
         log_doubt(event);
         return;

@@ -131,45 +131,67 @@ static void put_weight_row(struct render_table *rows, const enum profile wanted[
     render_cell(rows, "%s", value_format_allowed(field, text, sizeof text));
 }
 
+/* Fields of a check that exist with its type only; gwlb has no more than the first. */
+static const struct {
+    enum check_type type;
+    const char *field;
+} typed_parts[] = {
+    {CHECK_TYPE_HTTP, "http"},
+    {CHECK_TYPE_UDP, "udp"},
+    {CHECK_TYPE_TLS, "tls"},
+};
+
+static void put_typed_rows(struct render_table *rows, struct server_group groups[],
+                           const enum profile wanted[], size_t n)
+{
+    const struct spec_kind_info *kind = spec_kind_info(SPEC_GROUP);
+    const struct spec_table *check = spec_field_find(kind->spec, "check")->fields;
+
+    for (size_t part = 0; part < sizeof typed_parts / sizeof typed_parts[0]; part++) {
+        const struct spec_field *field = spec_field_find(check, typed_parts[part].field);
+        const uint8_t *bases[3];
+        char prefix[RENDER_TEXT_BYTES];
+
+        for (size_t i = 0; i < n; i++) {
+            explain_defaults(kind, wanted[i], typed_parts[part].type, &groups[i]);
+            bases[i] = part > 0 && wanted[i] == PROFILE_GWLB
+                           ? NULL
+                           : (const uint8_t *)&groups[i].check + field->offset;
+        }
+        snprintf(prefix, sizeof prefix, "check.%s.", field->name);
+        put_profile_rows(rows, field->fields, bases, n, prefix);
+    }
+}
+
 static int put_profiles(struct ctl *ctl, const enum profile wanted[], size_t n)
 {
     struct render_column columns[5] = {{"FIELD", false}};
-    struct server_group *groups = calloc(3 * n, sizeof *groups);
+    struct server_group *groups = calloc(n, sizeof *groups);
     const uint8_t *plain[3];
-    const uint8_t *http[3];
-    const uint8_t *udp[3];
 
     if (groups == NULL) {
         return ctl_fail(ctl, ERR_NOMEM, "out of memory");
     }
     for (size_t i = 0; i < n; i++) {
         columns[i + 1].title = names_word(&names_profile, wanted[i]);
-        const struct spec_kind_info *kind = spec_kind_info(SPEC_GROUP);
-        struct server_group *group = &groups[3 * i];
-
-        explain_defaults(kind, wanted[i], CHECK_TYPE_NONE, &group[0]);
-        explain_defaults(kind, wanted[i], CHECK_TYPE_HTTP, &group[1]);
-        explain_defaults(kind, wanted[i], CHECK_TYPE_UDP, &group[2]);
-        plain[i] = (const uint8_t *)&group[0];
-        http[i] = (const uint8_t *)&group[1].check.http;
-        udp[i] = wanted[i] == PROFILE_GWLB ? NULL : (const uint8_t *)&group[2].check.udp;
+        explain_defaults(spec_kind_info(SPEC_GROUP), wanted[i], CHECK_TYPE_NONE, &groups[i]);
+        plain[i] = (const uint8_t *)&groups[i];
     }
     columns[n + 1].title = "ALLOWED";
     struct render_table *rows = render_table_new(columns, n + 2);
-    const struct spec_table *check =
-        spec_field_find(spec_kind_info(SPEC_GROUP)->spec, "check")->fields;
     put_profile_rows(rows, spec_kind_info(SPEC_GROUP)->spec, plain, n, "");
-    put_profile_rows(rows, spec_field_find(check, "http")->fields, http, n, "check.http.");
-    put_profile_rows(rows, spec_field_find(check, "udp")->fields, udp, n, "check.udp.");
+    put_typed_rows(rows, groups, wanted, n);
     put_weight_row(rows, wanted, n);
     render_table_print(ctl, rows);
     free(groups);
-    fputs("\n- = not available. The check is tcp by default, with clb and protocol udp it is udp "
-          "with\n"
-          "timeout 10s and interval 5s; check.http.* and check.udp.* are the defaults of such\n"
-          "checks. With gwlb a check is tcp or http and a weight is 0 or 100. Self-doubt and the\n"
-          "hold switch are always there: nodectl explain self-doubt, nodectl explain guards.\n",
-          ctl->out);
+    fputs(
+        "\n- = not available. The check is tcp by default, with clb and protocol udp it is udp "
+        "with\n"
+        "timeout 10s and interval 5s; check.http.*, check.udp.* and check.tls.* are the defaults\n"
+        "of such checks, and a tls check asks nothing inside unless http is written. With gwlb a\n"
+        "check is tcp or http and a weight is 0 or 100. Self-doubt and the hold switch are always\n"
+        "there: nodectl explain self-doubt, nodectl explain guards.\n",
+        ctl->out);
     return 0;
 }
 

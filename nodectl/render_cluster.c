@@ -424,6 +424,26 @@ static void put_peers(struct ctl *ctl, const Jury__V1__DescribeNodeResponse *nod
     render_table_print(ctl, table);
 }
 
+/* Kinds that an agent may be built without; one of an older version may lack them, too. */
+static void put_not_built(FILE *out, const Jury__V1__ProbeEngine *engine)
+{
+    static const char *const kinds[] = {"tls"};
+
+    for (size_t kind = 0; kind < sizeof kinds / sizeof kinds[0]; kind++) {
+        bool is_there = false;
+
+        for (size_t i = 0; i < engine->n_capabilities; i++) {
+            is_there = is_there || strcmp(engine->capabilities[i], kinds[kind]) == 0;
+        }
+        if (!is_there && engine->n_capabilities > 0) {
+            fprintf(out,
+                    "             %s probes are inconclusive here: the agent was built without "
+                    "them\n",
+                    kinds[kind]);
+        }
+    }
+}
+
 void render_node(struct ctl *ctl, const Jury__V1__DescribeNodeResponse *node)
 {
     FILE *out = ctl->out;
@@ -459,6 +479,7 @@ void render_node(struct ctl *ctl, const Jury__V1__DescribeNodeResponse *node)
             fprintf(out, "             half-open probes are inconclusive here: %s\n",
                     node->probe_engine->half_open_problem);
         }
+        put_not_built(out, node->probe_engine);
     }
     put_doubt(out, node->self_doubt, true);
     fprintf(out, "table        generation %" PRIu64 "\n", node->published_generation);

@@ -260,6 +260,22 @@ static const char *window_answers(const Jury__V1__OwnProbing *probing)
 }
 
 /* How this node probes, and the last result: case A11 wants both addresses. */
+static void put_certificate(FILE *out, const Jury__V1__Certificate *certificate)
+{
+    if (certificate == NULL) {
+        return;
+    }
+    int32_t days = certificate->days_left;
+    fprintf(out, "  certificate  %s %s", days < 0 ? "ended on" : "ends on", certificate->ends);
+    if (days == 0) {
+        fprintf(out, ", today");
+    } else {
+        fprintf(out, ", %s%" PRId32 " day%s%s", days > 0 ? "in " : "", days < 0 ? -days : days,
+                days == 1 || days == -1 ? "" : "s", days < 0 ? " ago" : "");
+    }
+    fprintf(out, "%s\n", certificate->is_near ? ": renew it" : "");
+}
+
 static void put_probing(FILE *out, const Jury__V1__WhyResponse *why)
 {
     const Jury__V1__OwnProbing *probing = why->probing;
@@ -293,6 +309,7 @@ static void put_probing(FILE *out, const Jury__V1__WhyResponse *why)
                 render_duration(last->response_time, other));
         fprintf(out, "%s ago: %s\n", render_duration(last->age, text), last->sentence);
     }
+    put_certificate(out, probing->certificate);
 }
 
 static bool is_local(const Jury__V1__VerdictRule *rule, bool is_down)

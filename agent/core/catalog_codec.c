@@ -201,6 +201,31 @@ static void read_tcp(struct codec_in *in, struct tcp_check *tcp)
     }
 }
 
+static void write_tls(struct bytes_writer *writer, const struct health_check *check)
+{
+    bytes_write_u8(writer, check->tls.verify);
+    bytes_write_u8(writer, check->tls.min_version);
+    bytes_write_u16(writer, check->tls.warn_days);
+    bytes_write_string(writer, check->tls.server_name);
+    bytes_write_string(writer, check->tls.alpn);
+    if (check_asks_http(check)) {
+        write_http(writer, &check->http);
+    }
+}
+
+static void read_tls(struct codec_in *in, struct health_check *check)
+{
+    check->tls.verify = bytes_read_u8(&in->bytes);
+    check->tls.min_version = bytes_read_u8(&in->bytes);
+    check->tls.warn_days = bytes_read_u16(&in->bytes);
+    bytes_read_string(&in->bytes, check->tls.server_name, sizeof check->tls.server_name);
+    bytes_read_string(&in->bytes, check->tls.alpn, sizeof check->tls.alpn);
+    if (has_more(in)) {
+        read_http(in, &check->http);
+        in->bytes.failed |= !check_asks_http(check); /* one value has one encoding */
+    }
+}
+
 /* Since minor 3. A check without the two is written as ever: its bytes make the hash by which nodes
  * of different versions agree on a target. */
 static void write_sharing(struct bytes_writer *writer, const struct health_check *check)
@@ -242,6 +267,8 @@ void codec_write_check(struct bytes_writer *writer, const struct health_check *c
         write_http(writer, &check->http);
     } else if (check->type == CHECK_TYPE_UDP) {
         write_udp(writer, &check->udp);
+    } else if (check->type == CHECK_TYPE_TLS) {
+        write_tls(writer, check);
     }
     codec_end(writer, type_begin);
     write_sharing(writer, check);
@@ -269,6 +296,8 @@ void codec_read_check(struct codec_in *in, struct health_check *ret_check)
         read_http(&fields, &check->http);
     } else if (check->type == CHECK_TYPE_UDP) {
         read_udp(&fields, &check->udp);
+    } else if (check->type == CHECK_TYPE_TLS) {
+        read_tls(&fields, check);
     }
     codec_shut(&block, &fields);
     read_sharing(&block, check);

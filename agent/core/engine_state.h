@@ -40,12 +40,13 @@ struct engine_target {
     uint32_t timeout_ms;
     uint32_t interval_ms;
     struct health health;
-    uint32_t response_us; /* with conclusive_ns */
-    uint32_t last_us;     /* how long the last took */
-    uint16_t http_status; /* with conclusive_ns */
-    uint16_t last_http_status;
-    uint8_t reason; /* with conclusive_ns */
-    uint8_t last_reason;
+    uint32_t response_us;      /* with conclusive_ns */
+    uint32_t last_us;          /* how long the last took */
+    uint32_t http_status : 10; /* with conclusive_ns */
+    uint32_t last_http_status : 10;
+    uint32_t reason : 6; /* enum probe_reason, with conclusive_ns */
+    uint32_t last_reason : 6;
+    struct cert_end cert; /* as last seen */
     struct health_policy policy;
     uint8_t check_type : 4; /* enum check_type */
     uint8_t last_class : 3; /* enum probe_class */

@@ -80,8 +80,8 @@ static void take_conclusive(struct engine *engine, uint32_t slot, const struct p
         target->fail_start_ns = result->start_ns;
     }
     target->conclusive_ns = result->end_ns;
-    target->reason = result->reason;
-    target->http_status = result->http_status;
+    target->reason = result->reason & 63U;
+    target->http_status = result->http_status & 1023U;
     target->response_us = target->last_us;
     bool was_failing = target->health.fail_streak > 0;
     bool changed =
@@ -104,6 +104,29 @@ static void take_conclusive(struct engine *engine, uint32_t slot, const struct p
     }
 }
 
+/* The event names the first backend of the target. What ends soon goes on passing. */
+static void note_cert(struct engine *engine, uint32_t slot, struct cert_end cert)
+{
+    struct engine_target *target = &engine->targets[slot];
+    bool was_near = target->cert.is_near;
+
+    if (cert.day == 0) {
+        return; /* the probe did not come so far */
+    }
+    target->cert = cert;
+    if (cert.is_near != was_near && target->first_row != NO_ROW) {
+        const struct engine_backend *backend = &engine->backends[target->first_row];
+        struct event *event = engine_log(engine, EVENT_CERTIFICATE);
+
+        event->from = was_near;
+        event->to = cert.is_near;
+        event->cert_day = cert.day;
+        event->backend = backend->at;
+        memcpy(event->group, engine->scopes[backend->scope].name, sizeof event->group);
+        tell_probed(engine, slot, event);
+    }
+}
+
 static void note_last(struct engine_target *target, const struct probe_result *result)
 {
     uint64_t took_us = (result->end_ns - result->start_ns) / 1000;
@@ -111,8 +134,8 @@ static void note_last(struct engine_target *target, const struct probe_result *r
     target->last_ns = result->end_ns;
     target->last_us = took_us < UINT32_MAX ? (uint32_t)took_us : UINT32_MAX;
     target->last_class = result->probe_class & 7U;
-    target->last_reason = result->reason;
-    target->last_http_status = result->http_status;
+    target->last_reason = result->reason & 63U;
+    target->last_http_status = result->http_status & 1023U;
     target->is_faulty = self_doubt_is_shortage(result->reason);
 }
 
@@ -133,6 +156,7 @@ void engine_take_result(struct engine *engine, const struct probe_result *result
     }
     struct engine_target before = engine->targets[slot];
     note_last(&engine->targets[slot], result);
+    note_cert(engine, slot, result->cert);
     note_first_probe(engine, &engine->targets[slot], result->start_ns);
     switch ((enum probe_class)result->probe_class) {
     case PROBE_PASS:

@@ -220,6 +220,7 @@ static void view_own_results(const struct engine_target *target, const struct he
 {
     view->pass_streak = target->health.pass_streak;
     view->fail_streak = target->health.fail_streak;
+    view->cert = target->cert;
     if (target->last_ns == 0) {
         return;
     }

@@ -110,6 +110,7 @@ struct backend_view {
     uint8_t check_type;
     uint32_t pass_streak, fail_streak;             /* own, conclusive results */
     struct own_result last;                        /* own, inconclusive ones too */
+    struct cert_end cert;                          /* own, as last seen */
     uint64_t failure_window_ms, success_window_ms; /* the latter for the last response time */
     bool passes_by_silence;                        /* then it is for the timeout */
     uint64_t revision;

@@ -29,8 +29,9 @@ enum event_kind {
                                   or  of all without one */
     EVENT_HELD_CHANGED = 12,   /* to: 1 a hold keeps a backend in service that the votes would take
                                   out, 0 not any more; hold_source, actor; n_backends */
-    EVENT_ADMIN_CHANGED = 13 /* from, to: enum admin_state; actor, if one alone changed the catalog
-                                meanwhile */
+    EVENT_ADMIN_CHANGED = 13, /* from, to: enum admin_state; actor, if one alone changed the catalog
+                                 meanwhile */
+    EVENT_CERTIFICATE = 14 /* to: 1 a backend's certificate ends soon, 0 not any more; cert_day */
 };
 /* Of the shadow: its time is over, and it goes on, as it would take out too many. */
 #define GUARD_EVENT_STOPPED 2
@@ -57,6 +58,7 @@ struct event {
     uint8_t marks;  /* enum health_mark, after the event */
     uint8_t reason; /* enum probe_reason: of the most frequent deciding vote */
     uint16_t http_status;
+    uint16_t cert_day;   /* as in struct cert_end */
     uint8_t guard;       /* enum guard_kind */
     uint8_t hold_source; /* of the hold: enum hold_source */
     uint8_t n_observers; /* n */

@@ -41,7 +41,7 @@ size_t http_request_build(const struct target_definition *definition,
     const struct http_check *http = &definition->check.http;
     char host[HOST_LINE_BYTES];
 
-    assert(definition->check.type == CHECK_TYPE_HTTP);
+    assert(check_asks_http(&definition->check));
     assert(http->path[0] == '/');
     write_host(definition, host);
     int n_bytes = snprintf(ret_request, HTTP_REQUEST_BYTES_MAX,

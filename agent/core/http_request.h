@@ -15,7 +15,7 @@
 /* Longest request: path and domain of 80 bytes each and the fixed lines. */
 #define HTTP_REQUEST_BYTES_MAX 384
 
-/* Write the request for a target whose check is CHECK_TYPE_HTTP and valid (validate.h).
+/* Write the request for a target whose check asks one (check_asks_http) and is valid (validate.h).
  *
  * Host (S25, S61, S107; case A09 with the modes of spec.md 3): `domain` as given, `address`
  * without a port, `address:port` always with the port, 80 too; IPv6 in brackets; `omitted`

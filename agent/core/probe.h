@@ -24,14 +24,22 @@ struct probe_target {
     struct addr source; /* ADDR_NONE = the kernel's choice */
 };
 
+/* When a backend's certificate ends, in the 16 bits that each target has room for. */
+#define CERT_END_DAY_MAX 0x7fffU
+struct cert_end {
+    uint16_t day : 15;    /* days from 2000-01-01 UTC, rounded down; 0 = no certificate was seen */
+    uint16_t is_near : 1; /* by this node's clock, and as many days before as the check says */
+};
+
 struct probe_result {
     struct target_id id;
     uint8_t probe_class;  /* enum probe_class */
     uint8_t reason;       /* enum probe_reason */
     uint16_t http_status; /* 0 = none seen */
-    bool is_refused;      /* the target itself said RST to the SYN: the way there and back works */
-    uint64_t start_ns;    /* monotonic, when the first packet was asked for */
-    uint64_t end_ns;      /* monotonic, when the outcome was known */
+    struct cert_end cert;
+    bool is_refused;   /* the target itself said RST to the SYN: the way there and back works */
+    uint64_t start_ns; /* monotonic, when the first packet was asked for */
+    uint64_t end_ns;   /* monotonic, when the outcome was known */
 };
 
 /* What the engine wants of a target that shares its probes with other nodes. */

@@ -183,8 +183,8 @@ static void take_own(struct replay *replay, uint32_t slot, const struct history_
         health_forget(&target->health);
         timers_clear(&engine->opinion_timers, slot);
     }
-    target->reason = entry->reason;
-    target->http_status = (uint16_t)entry->http_status;
+    target->reason = entry->reason & 63U;
+    target->http_status = entry->http_status;
     target->conclusive_ns = entry->at_ns;
     see_suspicion(engine, slot, entry->hold != 0);
 }

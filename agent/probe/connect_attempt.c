@@ -52,6 +52,7 @@ void attempt_release(struct connect_engine *engine, struct attempt *attempt, enu
     if (attempt->step == STEP_LINGERING) {
         leave_linger_list(engine, attempt);
     }
+    attempt_drop_tls(attempt);
     *attempt = (struct attempt){.fd = -1};
     probe_places_release(&engine->places, attempt_index(engine, attempt));
 }
@@ -77,6 +78,7 @@ static void deliver(struct connect_engine *engine, const struct attempt *attempt
     struct probe_result result = probe_attempt_result(&attempt->probe, engine->lateness, ending);
 
     result.http_status = attempt->reply.status;
+    result.cert = attempt->cert;
     engine->sink->result(engine->sink->user, &result);
 }
 

@@ -18,15 +18,22 @@ enum attempt_step {
     STEP_CONNECTING,
     STEP_SENDING,
     STEP_RECEIVING,
+    STEP_SECURED,  /* within TLS, both ways */
     STEP_LINGERING /* the result is out, the connection is being closed */
 };
+
+struct tls_contexts;
+struct tls_session;
 
 struct attempt {
     struct probe_attempt probe; /* target NULL when lingering: nothing of it is needed any more */
     struct http_reply reply;
+    struct tls_session *tls; /* NULL = none; owned */
+    struct cert_end cert;
     uint32_t n_received;
     int fd;
     uint16_t n_sent;
+    bool is_inside;   /* the handshake is done, its request is out */
     bool is_readable; /* an edge said so and nothing has been read since */
     uint8_t step;     /* enum attempt_step */
     uint32_t younger; /* lingering list; NO_PLACE = none */
@@ -39,6 +46,7 @@ struct connect_engine {
     const struct probe_sink *sink; /* inside run */
     struct probe_places places;    /* timers: deadline, or end of lingering */
     struct attempt *attempts;      /* by place */
+    struct tls_contexts *tls;      /* NULL = it makes no tls probes */
     uint32_t linger_oldest;
     uint32_t linger_youngest;
 };
@@ -80,6 +88,11 @@ size_t attempt_read(struct connect_engine *engine, struct attempt *attempt, void
 void attempt_send_request(struct connect_engine *engine, struct attempt *attempt);
 void attempt_receive(struct connect_engine *engine, struct attempt *attempt);
 void attempt_linger(struct connect_engine *engine, struct attempt *attempt);
+/* The TLS part (connect_tls.c; in its place connect_tls_absent.c in a build without it). */
+void attempt_begin_tls(struct connect_engine *engine, struct attempt *attempt);
+void attempt_run_tls(struct connect_engine *engine, struct attempt *attempt);
+void attempt_drop_tls(struct attempt *attempt);
+void connect_engine_drop_tls(struct connect_engine *engine);
 /* The line part (connect_line.c), likewise. */
 void attempt_send_line(struct connect_engine *engine, struct attempt *attempt);
 void attempt_receive_line(struct connect_engine *engine, struct attempt *attempt);

@@ -49,6 +49,10 @@ static void complete_connect(struct connect_engine *engine, struct attempt *atte
         attempt_end_too_late(engine, attempt, REASON_CONNECT_TIMEOUT);
         return;
     }
+    if (check->type == CHECK_TYPE_TLS) {
+        attempt_begin_tls(engine, attempt);
+        return;
+    }
     if (check->type == CHECK_TYPE_HTTP || has_line(check)) {
         attempt->step = STEP_SENDING;
         send_part(engine, attempt);
@@ -97,6 +101,9 @@ static void on_event(struct probe_engine *base, const struct epoll_event *event)
             receive_part(engine, attempt);
         }
         break;
+    case STEP_SECURED:
+        attempt_run_tls(engine, attempt);
+        break;
     case STEP_LINGERING:
         attempt_linger(engine, attempt);
         break;
@@ -117,6 +124,7 @@ static void on_timer(struct connect_engine *engine, struct attempt *attempt)
         break;
     case STEP_SENDING:
     case STEP_RECEIVING:
+    case STEP_SECURED:
         attempt_end(engine, attempt, REASON_RECV_RESPONSE_TIMEOUT);
         break;
     case STEP_LINGERING:
@@ -199,6 +207,7 @@ static void engine_free(struct probe_engine *base)
     if (base->fd >= 0) {
         close(base->fd);
     }
+    connect_engine_drop_tls(engine);
     probe_places_close(&engine->places);
     free(engine->attempts);
     free(engine);

@@ -1,12 +1,15 @@
 /* The probe engine that needs no rights: ordinary TCP sockets, non-blocking, one epoll instance.
  *
- * Makes tcp full and http. How a probe goes (spec.md 4):
+ * Makes tcp full, http and tls. How a probe goes (spec.md 4):
  *  - tcp: SYN, SYN-ACK, ACK; passed; RST at once (TCP_CLOSE_FIN: FIN). A reset that follows the
  *    SYN-ACK changes nothing, whether it is seen before or after.
  *  - http: connect, send, read until the header block is complete; the result is known there. Then
  *    up to PROBE_LINGER_NS for the server's FIN, answered by ours, so that TIME_WAIT is the
  *    server's (A13); if it does not come, or if 16 KiB came in all, RST. Never more than
  *    LIMIT_HTTP_HEADER_BYTES + 1 bytes are read of one connection (A06).
+ *  - tls, if it was enabled: connect, handshake, passed; with an http part the request inside, as
+ *    above. Then close_notify and the same wait for the server's FIN. At most LIMIT_TLS_BYTES are
+ *    read.
  *  - SYN repeats are the kernel's: at 1 s and 3 s, with later kernels each second at first.
  *
  * See probe_engine.h for the contract of its functions. */
@@ -25,5 +28,9 @@
  * ret_engine: given, freed by ops->free. Errors: ERR_NOMEM, ERR_LIMIT (no descriptor). */
 int connect_engine_new(uint32_t capacity, const struct probe_lateness *lateness,
                        struct probe_engine **ret_engine, struct errmsg *err);
+
+/* From now on it makes tls probes, too; reads the system's certificates, which takes some
+ * milliseconds. False: this agent was built without them, or there is no memory. */
+bool connect_engine_enable_tls(struct probe_engine *engine);
 
 #endif

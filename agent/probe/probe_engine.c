@@ -29,6 +29,7 @@ uint32_t probe_capability_of(const struct target_definition *definition)
     case CHECK_TYPE_UDP:
         return udp_capability((enum udp_method)check->udp.method);
     case CHECK_TYPE_TLS:
+        return PROBE_CAN_TLS;
     case CHECK_TYPE_GRPC:
     case CHECK_TYPE_NONE:
         break;
@@ -48,6 +49,7 @@ char *probe_capabilities_format(uint32_t capabilities, char *text, size_t text_b
         {PROBE_CAN_UDP_PORT, "udp-port"},
         {PROBE_CAN_UDP_PORT_ECHO, "udp-port+echo"},
         {PROBE_CAN_UDP_EXCHANGE, "udp-exchange"},
+        {PROBE_CAN_TLS, "tls"},
     };
     size_t at = 0;
 

@@ -37,15 +37,18 @@ enum probe_capability {
     PROBE_CAN_HTTP = 1 << 2,
     PROBE_CAN_UDP_PORT = 1 << 3,
     PROBE_CAN_UDP_PORT_ECHO = 1 << 4,
-    PROBE_CAN_UDP_EXCHANGE = 1 << 5
+    PROBE_CAN_UDP_EXCHANGE = 1 << 5,
+    PROBE_CAN_TLS = 1 << 6
 };
+/* Kinds that an agent may be built without. */
+#define PROBE_OPTIONAL ((uint32_t)PROBE_CAN_TLS)
 
 /* The one bit that a definition asks for; 0 = a kind that no engine of this version makes. */
 uint32_t probe_capability_of(const struct target_definition *definition);
 
 /* "tcp-full,http" for a set of capabilities; empty for none. Cut when it does not fit. Returns
  * text. */
-#define PROBE_CAPABILITIES_TEXT_BYTES 96
+#define PROBE_CAPABILITIES_TEXT_BYTES 128
 char *probe_capabilities_format(uint32_t capabilities, char *text, size_t text_bytes);
 
 /* Where run delivers results. result: borrowed for the call; the function must not submit or

@@ -146,6 +146,17 @@ static void refuse(struct probe_loop *loop, struct target_id id, enum probe_reas
     finish(loop, &result);
 }
 
+static enum probe_reason why_none_can(const struct probe_loop *loop,
+                                      const struct target_definition *definition)
+{
+    uint32_t needed = probe_capability_of(definition);
+
+    if ((loop->denied & needed) != 0) {
+        return REASON_LOCAL_NO_PERMISSION;
+    }
+    return (needed & PROBE_OPTIONAL) != 0 ? REASON_LOCAL_NOT_BUILT : REASON_LOCAL_UNSUPPORTED;
+}
+
 static void start_probe(struct probe_loop *loop, struct target_id id, uint64_t now_ns)
 {
     struct probe_lane *lane = &loop->lanes[id.slot];
@@ -159,8 +170,7 @@ static void start_probe(struct probe_loop *loop, struct target_id id, uint64_t n
         return;
     }
     if (lane->engine == NULL) {
-        bool is_denied = (loop->denied & probe_capability_of(&target->definition)) != 0;
-        refuse(loop, id, is_denied ? REASON_LOCAL_NO_PERMISSION : REASON_LOCAL_UNSUPPORTED, now_ns);
+        refuse(loop, id, why_none_can(loop, &target->definition), now_ns);
         return;
     }
     lane->start_ns = now_ns;

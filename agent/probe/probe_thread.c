@@ -190,13 +190,17 @@ static void add_engine(struct probe_thread *thread, struct probe_engine *engine)
     thread->capabilities |= engine->capabilities;
 }
 
-static int add_connect_engine(struct probe_thread *thread, uint32_t in_flight_max,
+static int add_connect_engine(struct probe_thread *thread, uint32_t in_flight_max, bool with_tls,
                               struct errmsg *err)
 {
     struct probe_engine *engine;
     int rc = connect_engine_new(in_flight_max, &thread->lateness, &engine, err);
 
     if (rc == 0) {
+        if (with_tls) {
+            (void)connect_engine_enable_tls(
+                engine); /* or such probes say that they cannot be made */
+        }
         add_engine(thread, engine);
     }
     return rc;
@@ -252,7 +256,7 @@ static int prepare(struct probe_thread *thread, const struct probe_thread_option
     if (thread->results == NULL) {
         return errmsg_set(err, ERR_NOMEM, "probe thread: out of memory for the result ring");
     }
-    int rc = add_connect_engine(thread, loop.in_flight_max, err);
+    int rc = add_connect_engine(thread, loop.in_flight_max, options->makes_packets, err);
     if (rc == 0 && options->makes_packets) {
         rc = add_packet_engine(thread, loop.in_flight_max, err);
     }

@@ -30,6 +30,8 @@ static const char *state_word(const struct event *event, uint8_t value)
         return value == 0 ? "free" : "held";
     case EVENT_ADMIN_CHANGED:
         return names_word(&names_admin_state, value);
+    case EVENT_CERTIFICATE:
+        return value == 0 ? "valid" : "ends-soon";
     case EVENT_NONE:
     case EVENT_OBSERVERS_CHANGED:
     case EVENT_CATALOG_ADOPTED:
@@ -200,6 +202,21 @@ static char *drain_sentence(const struct view *view, const struct event *event, 
                        uncounted == NULL ? "" : uncounted);
 }
 
+static char *certificate_sentence(const struct view *view, const struct event *event,
+                                  const char *what)
+{
+    const Jury__V1__Certificate *certificate =
+        part_certificate_new(view, (struct cert_end){.day = event->cert_day & CERT_END_DAY_MAX});
+
+    if (certificate == NULL) {
+        return NULL;
+    }
+    return wire_format(view->arena,
+                       event->to != 0 ? "the certificate of %s ends on %s, soon: renew it"
+                                      : "the certificate of %s is a newer one that ends on %s",
+                       what, certificate->ends);
+}
+
 static char *sentence(const struct view *view, const struct event *event)
 {
     struct wire_arena *arena = view->arena;
@@ -241,6 +258,8 @@ static char *sentence(const struct view *view, const struct event *event)
         return wire_format(arena, "node %" PRIu64 " was started again", event->node_id);
     case EVENT_DRAIN_DONE:
         return drain_sentence(view, event, what);
+    case EVENT_CERTIFICATE:
+        return certificate_sentence(view, event, what);
     case EVENT_SELF_DOUBT:
         return doubt_sentence(view, event);
     case EVENT_GUARD_CHANGED:

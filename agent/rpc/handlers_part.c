@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "agent/core/engine_view.h"
 #include "common/base/str.h"
@@ -50,6 +51,27 @@ Google__Protobuf__Duration *part_age_new(struct wire_arena *arena, uint64_t age_
 }
 
 /* --- parts --- */
+
+#define SECONDS_PER_DAY (24 * 60 * 60)
+#define DAY_2000 10957 /* days from 1970 to 2000, where struct cert_end begins */
+
+Jury__V1__Certificate *part_certificate_new(const struct view *view, struct cert_end end)
+{
+    Jury__V1__Certificate *message =
+        WIRE_NEW(view->arena, Jury__V1__Certificate, jury__v1__certificate);
+    const int64_t day = DAY_2000 + (int64_t)end.day;
+    const int64_t today = view->wall_ms / 1000 / SECONDS_PER_DAY;
+    const time_t at = (time_t)(day * SECONDS_PER_DAY);
+    struct tm tm;
+
+    if (message != NULL && gmtime_r(&at, &tm) != NULL) {
+        message->ends = wire_format(view->arena, "%04d-%02d-%02d", tm.tm_year + 1900, tm.tm_mon + 1,
+                                    tm.tm_mday);
+        message->days_left = (int32_t)(day - today);
+        message->is_near = end.is_near;
+    }
+    return message;
+}
 
 Jury__V1__StoreStatus *part_store_new(const struct view *view, const struct rpc_store *store)
 {

@@ -6,6 +6,7 @@
 #include "jury/v1/cluster.pb-c.h"
 #include "jury/v1/group.pb-c.h"
 #include "jury/v1/hold.pb-c.h"
+#include "jury/v1/verdict.pb-c.h"
 
 /* The count by which a caller agrees to a change that takes away much. force: may be NULL. */
 void part_force_read(const Jury__V1__Force *force, struct command *command);
@@ -16,6 +17,8 @@ char *part_hex(struct wire_arena *arena, const uint8_t *data, size_t n_bytes);
 char *part_cluster_id_text(struct wire_arena *arena, const struct cluster_id *id);
 /* NULL for RPC_NEVER_NS. */
 Google__Protobuf__Duration *part_age_new(struct wire_arena *arena, uint64_t age_ns);
+/* end.day is not 0. NULL: no memory. */
+Jury__V1__Certificate *part_certificate_new(const struct view *view, struct cert_end end);
 Jury__V1__StoreStatus *part_store_new(const struct view *view, const struct rpc_store *store);
 /* Each returns the number of messages in the array. */
 size_t part_data_planes_new(const struct view *view, uint64_t published_generation,

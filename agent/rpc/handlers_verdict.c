@@ -252,6 +252,8 @@ static Jury__V1__OwnProbing *probing_new(const struct view *view,
     message->success_window =
         wire_duration_new(view->arena, backend_view->success_window_ms * NS_PER_MS);
     message->passes_by_silence = backend_view->passes_by_silence;
+    message->certificate =
+        backend_view->cert.day != 0 ? part_certificate_new(view, backend_view->cert) : NULL;
     return message;
 }
 

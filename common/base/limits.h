@@ -32,7 +32,10 @@
 #define LIMIT_LABEL_KEY_BYTES 63
 #define LIMIT_LABEL_VALUE_BYTES 128
 #define LIMIT_PATH_BYTES 80   /* http check path */
-#define LIMIT_DOMAIN_BYTES 80 /* http check domain */
+#define LIMIT_DOMAIN_BYTES 80 /* http check domain, server name of a tls check */
+#define LIMIT_ALPN_BYTES 16   /* name of a protocol inside TLS */
+#define LIMIT_TLS_BYTES 65536 /* of one connection of a tls check, from its backend */
+#define LIMIT_WARN_DAYS 365   /* before a certificate ends */
 #define LIMIT_UDP_PAYLOAD_BYTES 512
 #define LIMIT_CHECK_LINE_BYTES                                                                \
     128                        /* a line of a tcp check, and a mask: each target keeps a copy \

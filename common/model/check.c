@@ -33,6 +33,11 @@ uint64_t check_failure_window_ms(const struct health_check *check)
     return window_ms(check->timeout_ms, check->interval_ms, check->unhealthy_threshold);
 }
 
+bool check_asks_http(const struct health_check *check)
+{
+    return check->http.method != HTTP_METHOD_NONE;
+}
+
 bool check_passes_by_silence(const struct health_check *check)
 {
     return check->type == CHECK_TYPE_UDP && check->udp.method != UDP_EXCHANGE;

@@ -16,7 +16,7 @@ enum check_type {
     CHECK_TYPE_TCP = 1,
     CHECK_TYPE_HTTP = 2,
     CHECK_TYPE_UDP = 3,
-    CHECK_TYPE_TLS = 4, /* a later stage */
+    CHECK_TYPE_TLS = 4,
     CHECK_TYPE_GRPC = 5 /* a later stage */
 };
 
@@ -57,6 +57,19 @@ enum udp_method {
     UDP_PORT = 1,
     UDP_PORT_ECHO = 2,
     UDP_EXCHANGE = 3
+};
+/* How much of the backend's certificate is looked at. */
+enum tls_verify {
+    TLS_VERIFY_UNSET = 0, /* the check has no TLS */
+    TLS_VERIFY_NONE = 1,  /* when it ends, for a warning; health, not identity */
+    TLS_VERIFY_CA = 2     /* its name, its time and who signed it, by the node's own store */
+};
+enum tls_version {
+    TLS_VERSION_NONE = 0,
+    TLS_VERSION_1_0 = 1,
+    TLS_VERSION_1_1 = 2,
+    TLS_VERSION_1_2 = 3,
+    TLS_VERSION_1_3 = 4
 };
 enum check_pacing {
     PACING_NONE = 0,
@@ -107,6 +120,14 @@ struct udp_check {
     struct check_line mask;   /* of the first bytes of `expect`, the bits that count; else all */
 };
 
+struct tls_check {
+    uint8_t verify;                           /* enum tls_verify */
+    uint8_t min_version;                      /* enum tls_version */
+    uint16_t warn_days;                       /* 0 = no warning */
+    char server_name[LIMIT_DOMAIN_BYTES + 1]; /* sent as SNI, never resolved; empty = none */
+    char alpn[LIMIT_ALPN_BYTES + 1];          /* the protocol that must be chosen; empty = none */
+};
+
 struct health_check {
     bool is_enabled;
     uint8_t type;   /* enum check_type */
@@ -117,14 +138,18 @@ struct health_check {
     uint8_t healthy_threshold;   /* H, "rise", 1..10 */
     uint8_t unhealthy_threshold; /* U, "fall", 1..10 */
     struct tcp_check tcp;        /* CHECK_TYPE_TCP only; else zero */
-    struct http_check http;      /* CHECK_TYPE_HTTP only; else zero */
+    struct http_check http;      /* CHECK_TYPE_HTTP, and of CHECK_TYPE_TLS if one is sent inside;
+                                    else zero */
     struct udp_check udp;        /* CHECK_TYPE_UDP only; else zero */
+    struct tls_check tls;        /* CHECK_TYPE_TLS only; else zero */
     /* N7: how many observers probe each target while all is well (agent/core/share.h); 0 = all.
      * 1..LIMIT_NODES; as many as there are observers, or more, is all. */
     uint8_t probers;
     bool recheck; /* N24: another node's first failure makes this one probe at once */
 };
 
+/* Whether it has a request of its fields `http`, in the clear or inside TLS. */
+bool check_asks_http(const struct health_check *check);
 /* Whether a UDP check waits for T before it passes, since silence is what it wants (S48, S98). */
 bool check_passes_by_silence(const struct health_check *check);
 /* Targets of the check that differ from node to node in who probes them, or when. */

@@ -18,6 +18,11 @@ static bool has_udp_check(const struct server_group *group)
     return group->check.type == CHECK_TYPE_UDP;
 }
 
+static bool has_tls_check(const struct server_group *group)
+{
+    return group->check.type == CHECK_TYPE_TLS;
+}
+
 static bool has_udp_protocol(const struct server_group *group)
 {
     return group->protocol == PROTOCOL_UDP || group->protocol == PROTOCOL_TCP_UDP;
@@ -45,13 +50,10 @@ static bool uses_slow_start(const struct server_group *group)
 
 /* In the order of levels; ends with an empty one. */
 static const struct leveled_field group_fields[] = {
-    {"check.type", 3, has_udp_check},
-    {"protocol", 3, has_udp_protocol},
-    {"check.probers", 3, uses_probers},
-    {"check.recheck", 3, uses_recheck},
-    {"check.tcp.expect", 3, has_line},
-    {"guard.slowStart", 3, uses_slow_start},
-    {NULL, 0, NULL},
+    {"check.type", 3, has_udp_check},        {"check.type", 3, has_tls_check},
+    {"protocol", 3, has_udp_protocol},       {"check.probers", 3, uses_probers},
+    {"check.recheck", 3, uses_recheck},      {"check.tcp.expect", 3, has_line},
+    {"guard.slowStart", 3, uses_slow_start}, {NULL, 0, NULL},
 };
 
 uint8_t feature_level(void)

@@ -43,6 +43,9 @@ NAME_TABLE(http_host, "http host", {HTTP_HOST_DOMAIN, "domain"}, {HTTP_HOST_ADDR
            {HTTP_HOST_ADDRESS_PORT, "address:port"}, {HTTP_HOST_OMITTED, "omitted"});
 NAME_TABLE(udp_method, "udp method", {UDP_PORT, "port"}, {UDP_PORT_ECHO, "port+echo"},
            {UDP_EXCHANGE, "exchange"});
+NAME_TABLE(tls_verify, "tls verify", {TLS_VERIFY_NONE, "none"}, {TLS_VERIFY_CA, "ca"});
+NAME_TABLE(tls_version, "tls version", {TLS_VERSION_1_0, "1.0"}, {TLS_VERSION_1_1, "1.1"},
+           {TLS_VERSION_1_2, "1.2"}, {TLS_VERSION_1_3, "1.3"});
 NAME_TABLE(pacing, "pacing", {PACING_END_TO_START, "end-to-start"}, {PACING_FIXED, "fixed"});
 NAME_TABLE(rule, "verdict rule", {RULE_LOCAL, "local"}, {RULE_ANY, "any"},
            {RULE_MAJORITY, "majority"}, {RULE_ALL, "all"}, {RULE_AT_LEAST, "at-least"},

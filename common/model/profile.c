@@ -116,22 +116,30 @@ static enum check_type default_type(enum profile profile, enum protocol protocol
     return profile == PROFILE_CLB && protocol == PROTOCOL_UDP ? CHECK_TYPE_UDP : CHECK_TYPE_TCP;
 }
 
+static void fill_http_fields(const struct profile_row *row, struct http_check *http)
+{
+    http->method = (uint8_t)row->check.http_method;
+    http->version = (uint8_t)row->check.http_version;
+    http->host = (uint8_t)row->check.http_host;
+    strcpy(http->path, "/");
+    http_codes_add(&http->expect, HTTP_CODE_MIN, row->check.http_code_last);
+}
+
 static void fill_type_fields(const struct profile_row *row, struct health_check *check)
 {
     switch ((enum check_type)check->type) {
     case CHECK_TYPE_NONE:
-    case CHECK_TYPE_TLS:
     case CHECK_TYPE_GRPC:
+        break;
+    case CHECK_TYPE_TLS:
+        check->tls = (struct tls_check){
+            .verify = TLS_VERIFY_NONE, .min_version = TLS_VERSION_1_2, .warn_days = 14};
         break;
     case CHECK_TYPE_TCP:
         check->tcp = row->check.tcp;
         break;
     case CHECK_TYPE_HTTP:
-        check->http.method = (uint8_t)row->check.http_method;
-        check->http.version = (uint8_t)row->check.http_version;
-        check->http.host = (uint8_t)row->check.http_host;
-        strcpy(check->http.path, "/");
-        http_codes_add(&check->http.expect, HTTP_CODE_MIN, row->check.http_code_last);
+        fill_http_fields(row, &check->http);
         break;
     case CHECK_TYPE_UDP:
         check->timeout_ms = row->check.udp_timeout_ms;
@@ -167,6 +175,15 @@ enum rule_kind profile_rule(enum profile profile)
     const struct profile_row *row = find_profile(profile);
 
     return row == NULL ? RULE_NONE : row->rule;
+}
+
+void profile_http_defaults(enum profile profile, struct http_check *ret_http)
+{
+    const struct profile_row *row = find_profile(profile);
+
+    assert(row != NULL);
+    *ret_http = (struct http_check){0};
+    fill_http_fields(row, ret_http);
 }
 
 void profile_group_defaults(enum profile profile, enum protocol protocol,

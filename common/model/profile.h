@@ -21,6 +21,8 @@ void profile_check_defaults(enum profile profile, enum protocol protocol, enum c
                             struct health_check *ret_check);
 /* The rule of groups that say none. */
 enum rule_kind profile_rule(enum profile profile);
+/* The fields of a request that a tls check makes inside: it has none of its own by default. */
+void profile_http_defaults(enum profile profile, struct http_check *ret_http);
 /* Weight 100; admin state not said (see struct backend). */
 void profile_backend_defaults(enum profile profile, struct backend *ret_backend);
 

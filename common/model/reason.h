@@ -37,6 +37,14 @@ enum probe_class {
       "nothing came within the timeout, also no word that the UDP port is closed") \
     X(REASON_ECHO, 12, PROBE_PASS, "ECHO",                                         \
       "the ICMP echo was answered, and no word came that the UDP port is closed")  \
+    X(REASON_TLS_HANDSHAKE_FAILED, 13, PROBE_FAIL, "TLS_HANDSHAKE_FAILED",         \
+      "the TLS handshake failed: no TLS, or another version or protocol")          \
+    X(REASON_TLS_CERT_EXPIRED, 14, PROBE_FAIL, "TLS_CERT_EXPIRED",                 \
+      "the certificate, or one above it, has ended or has not begun")              \
+    X(REASON_TLS_CERT_WRONG_NAME, 15, PROBE_FAIL, "TLS_CERT_WRONG_NAME",           \
+      "the certificate is not of the server name")                                 \
+    X(REASON_TLS_CERT_UNTRUSTED, 16, PROBE_FAIL, "TLS_CERT_UNTRUSTED",             \
+      "the certificate is not signed by an authority that this node trusts")       \
     X(REASON_LOCAL_NO_DESCRIPTOR, 32, PROBE_INCONCLUSIVE, "LOCAL_NO_DESCRIPTOR",   \
       "this node has no free file descriptor")                                     \
     X(REASON_LOCAL_NO_PORT, 33, PROBE_INCONCLUSIVE, "LOCAL_NO_PORT",               \
@@ -55,6 +63,10 @@ enum probe_class {
       "this node was too slow or was suspended during the probe")                  \
     X(REASON_LOCAL_UNSUPPORTED, 40, PROBE_INCONCLUSIVE, "LOCAL_UNSUPPORTED",       \
       "this node cannot make this kind of probe")                                  \
+    X(REASON_LOCAL_NOT_BUILT, 42, PROBE_INCONCLUSIVE, "LOCAL_NOT_BUILT",           \
+      "this node's agent was built without this kind of probe")                    \
+    X(REASON_LOCAL_NO_TRUST, 43, PROBE_INCONCLUSIVE, "LOCAL_NO_TRUST",             \
+      "this node has no certificates of authorities to verify by")                 \
     X(REASON_ICMP_LIMITED, 41, PROBE_INCONCLUSIVE, "ICMP_LIMITED",                 \
       "silence that proves nothing: the backend's host sends no more ICMP errors for now")
 

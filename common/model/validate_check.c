@@ -29,24 +29,43 @@ static bool has_udp_fields(const struct udp_check *udp)
            udp->mask.n_bytes != 0;
 }
 
+static bool has_tls_fields(const struct tls_check *tls)
+{
+    return tls->verify != 0 || tls->min_version != 0 || tls->warn_days != 0 ||
+           tls->server_name[0] != '\0' || tls->alpn[0] != '\0';
+}
+
+/* The types whose checks may have a part of this name. */
+struct part_rule {
+    const char *part;
+    const char *types; /* for a sentence */
+    unsigned mask;     /* bits 1 << enum check_type */
+};
+
 /* Fields of a check type that is not the check's own must be zero: two checks that probe alike are
  * then equal and share a target (N19). */
 static int check_foreign_fields(const struct object *object, const struct health_check *check,
                                 struct errmsg *err)
 {
-    const char *field = NULL;
+    static const struct part_rule rules[] = {
+        {"tcp", "tcp", 1U << CHECK_TYPE_TCP},
+        {"http", "http or tls", 1U << CHECK_TYPE_HTTP | 1U << CHECK_TYPE_TLS},
+        {"udp", "udp", 1U << CHECK_TYPE_UDP},
+        {"tls", "tls", 1U << CHECK_TYPE_TLS},
+    };
+    const bool is_there[] = {has_tcp_fields(&check->tcp), has_http_fields(&check->http),
+                             has_udp_fields(&check->udp), has_tls_fields(&check->tls)};
 
-    if (check->type != CHECK_TYPE_TCP && has_tcp_fields(&check->tcp)) {
-        field = "tcp";
-    } else if (check->type != CHECK_TYPE_HTTP && has_http_fields(&check->http)) {
-        field = "http";
-    } else if (check->type != CHECK_TYPE_UDP && has_udp_fields(&check->udp)) {
-        field = "udp";
-    }
-    if (field != NULL) {
-        return object_refuse(object, err, ERR_INVALID,
-                             "check.%s is allowed only with check.type %s, this check is %s", field,
-                             field, names_word(&names_check_type, check->type));
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        if (is_there[i] && (rules[i].mask >> check->type & 1U) == 0) {
+            return object_refuse(object, err, ERR_INVALID,
+                                 "check.%s is allowed only with check.type %s, this check is %s%s",
+                                 rules[i].part, rules[i].types,
+                                 names_word(&names_check_type, check->type),
+                                 strcmp(rules[i].part, "tls") == 0 && check->type == CHECK_TYPE_HTTP
+                                     ? "; for https write check.type tls and keep check.http"
+                                     : "");
+        }
     }
     return 0;
 }
@@ -186,6 +205,41 @@ static int check_udp(const struct object *object, const struct udp_check *udp, s
     return 0;
 }
 
+static int check_tls(const struct object *object, const struct tls_check *tls, struct errmsg *err)
+{
+    static const struct range warn_days = {0, LIMIT_WARN_DAYS, "0..365", ""};
+    int rc = validate_choice(object, "check.tls.verify", &names_tls_verify, tls->verify, err);
+
+    if (rc == 0) {
+        rc = validate_choice(object, "check.tls.minVersion", &names_tls_version, tls->min_version,
+                             err);
+    }
+    if (rc == 0) {
+        rc = validate_range(object, "check.tls.warnDays", tls->warn_days, &warn_days, err);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    if (!validate_holds_only(tls->server_name, ".-_", false)) {
+        return object_refuse(object, err, ERR_INVALID,
+                             "check.tls.serverName must be 1..%d letters, digits, \".\", \"-\" or "
+                             "\"_\"",
+                             LIMIT_DOMAIN_BYTES);
+    }
+    if (tls->verify == TLS_VERIFY_CA && tls->server_name[0] == '\0') {
+        return object_refuse(object, err, ERR_INVALID,
+                             "check.tls.serverName must be set with check.tls.verify ca: it is "
+                             "the name that the certificate must have");
+    }
+    if (!validate_holds_only(tls->alpn, "", true)) {
+        return object_refuse(object, err, ERR_INVALID,
+                             "check.tls.alpn must be 1..%d visible ASCII characters, such as "
+                             "\"h2\" or \"imap\"",
+                             LIMIT_ALPN_BYTES);
+    }
+    return 0;
+}
+
 static int check_type_fields(const struct object *object, const struct server_group *group,
                              struct errmsg *err)
 {
@@ -208,12 +262,15 @@ static int check_type_fields(const struct object *object, const struct server_gr
     case CHECK_TYPE_UDP:
         rc = check_foreign_fields(object, check, err);
         return rc != 0 ? rc : check_udp(object, &check->udp, err);
-    case CHECK_TYPE_NONE:
     case CHECK_TYPE_TLS:
+        rc = check_foreign_fields(object, check, err);
+        rc = rc != 0 ? rc : check_tls(object, &check->tls, err);
+        return rc != 0 || !check_asks_http(check) ? rc : check_http(object, &check->http, err);
+    case CHECK_TYPE_NONE:
     case CHECK_TYPE_GRPC:
         break;
     }
-    return object_refuse_yet(object, "check.type", word, "tcp`, `http` or `udp", err);
+    return object_refuse_yet(object, "check.type", word, "tcp`, `http`, `udp` or `tls", err);
 }
 
 /* Under `local` each node needs votes of its own; and a rule that asks for more votes than there

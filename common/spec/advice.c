@@ -13,7 +13,8 @@ enum advice_row {
     RATE_LIMITED_ICMP, /* S49 */
     CONNECTION_POOLS,  /* S96, S97 */
     HOST_CHECKED,      /* S108 */
-    FEW_PROBERS        /* N7 */
+    FEW_PROBERS,       /* N7 */
+    OPTIONAL_PART      /* of the agent */
 };
 
 const struct spec_advice spec_advice[SPEC_N_ADVICE] = {
@@ -57,6 +58,11 @@ const struct spec_advice spec_advice[SPEC_N_ADVICE] = {
                      "With fewer than 3 probers one node's bad path, or one node that is down, "
                      "leaves no majority of those that are left: until the others have voted, one "
                      "prober decides alone, and two can only agree or wait."},
+    [OPTIONAL_PART] =
+        {"optional-part", "group.check.tls", false,
+         "An agent may be built without tls checks: nodectl node describe says so, its "
+         "probes of this group are inconclusive (LOCAL_NOT_BUILT), and it has no "
+         "vote on it."},
 };
 
 static bool accepts_errors(const struct http_codes *codes)
@@ -72,7 +78,7 @@ static bool accepts_errors(const struct http_codes *codes)
 static bool applies(enum advice_row row, const struct server_group *group)
 {
     const struct health_check *check = &group->check;
-    const bool is_http = check->is_enabled && check->type == CHECK_TYPE_HTTP;
+    const bool is_http = check->is_enabled && check_asks_http(check);
     const bool is_tcp = check->is_enabled && check->type == CHECK_TYPE_TCP;
 
     switch (row) {
@@ -98,6 +104,8 @@ static bool applies(enum advice_row row, const struct server_group *group)
         return is_http && check->http.domain[0] == '\0';
     case FEW_PROBERS:
         return check->is_enabled && check->probers != 0 && check->probers < 3;
+    case OPTIONAL_PART:
+        return check->is_enabled && check->type == CHECK_TYPE_TLS;
     }
     return false;
 }

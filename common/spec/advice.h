@@ -17,7 +17,7 @@ struct spec_advice {
     const char *text; /* one sentence or two */
 };
 
-#define SPEC_N_ADVICE 12
+#define SPEC_N_ADVICE 13
 extern const struct spec_advice spec_advice[SPEC_N_ADVICE];
 
 /* Which rows apply to the document. ret_rows: room for SPEC_N_ADVICE. Returns their number. */

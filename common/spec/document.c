@@ -160,7 +160,13 @@ static void start_group(struct reading *reading, const struct doc_node *spec,
     reading->profile = profile == PROFILE_NONE ? PROFILE_NLB : profile;
     spec_defaults(SPEC_GROUP, reading->profile, protocol, group);
     profile_check_defaults(reading->profile, (enum protocol)group->protocol, type, &group->check);
-    if (group->check.type == CHECK_TYPE_HTTP && peek(http, "domain")[0] != '\0') {
+    if (group->check.type == CHECK_TYPE_TLS && http != NULL) {
+        profile_http_defaults(reading->profile, &group->check.http);
+    }
+    if (group->check.type != CHECK_TYPE_TLS && peek_map(check, "tls") != NULL) {
+        group->check.tls.verify = TLS_VERIFY_NONE; /* an empty one is refused, too */
+    }
+    if (check_asks_http(&group->check) && peek(http, "domain")[0] != '\0') {
         group->check.http.host = HTTP_HOST_DOMAIN;
     }
 }

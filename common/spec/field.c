@@ -63,6 +63,9 @@ const struct spec_field *spec_field_find(const struct spec_table *table, const c
 
 bool spec_field_applies(const struct spec_field *field, const void *base)
 {
+    if (field->when != NULL) {
+        return field->when(base);
+    }
     return field->when_value == 0 ||
            ((const uint8_t *)base)[field->when_offset] == field->when_value;
 }

@@ -53,7 +53,8 @@ struct spec_field {
     uint8_t flags; /* enum spec_field_flag */
     uint8_t when_value;
     uint32_t when_offset;
-    uint32_t offset; /* in the struct of the table */
+    bool (*when)(const void *base); /* another condition in the place of the two; or NULL */
+    uint32_t offset;                /* in the struct of the table */
     uint32_t bytes;
     uint64_t min;
     uint64_t max;

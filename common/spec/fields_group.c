@@ -146,6 +146,59 @@ static const struct spec_field udp_fields[] = {
 static const struct spec_table udp_table = {"udp", udp_fields, COUNT(udp_fields),
                                             "What a udp check sends and what passes."};
 
+static const struct spec_field tls_fields[] = {
+    {.name = "serverName",
+     .type = SPEC_TYPE_TEXT,
+     .flags = SPEC_OMIT_ZERO,
+     AT(tls_check, server_name),
+     .min = 1,
+     .max = LIMIT_DOMAIN_BYTES,
+     .example = "www.example.com",
+     .help = "The name that the probe asks for (SNI), and that the certificate must have with "
+             "verify ca. It is never resolved: what is probed is the backend's address."},
+    {.name = "verify",
+     .type = SPEC_TYPE_WORD,
+     .flags = SPEC_BY_PROFILE,
+     AT(tls_check, verify),
+     .names = &names_tls_verify,
+     .help = "none: a check is about health, not identity, so any certificate passes and only its "
+             "end is looked at. ca: name, time and signatures are verified by the certificates "
+             "that each node's system has; a node that has none says so (LOCAL_NO_TRUST) and has "
+             "no vote. Clients' certificates are never sent."},
+    {.name = "minVersion",
+     .type = SPEC_TYPE_WORD,
+     .flags = SPEC_BY_PROFILE,
+     AT(tls_check, min_version),
+     .names = &names_tls_version,
+     .help = "The oldest version of TLS that passes. 1.0 and 1.1 also allow the weak keys and "
+             "ciphers of their time."},
+    {.name = "alpn",
+     .type = SPEC_TYPE_TEXT,
+     .flags = SPEC_OMIT_ZERO,
+     AT(tls_check, alpn),
+     .min = 1,
+     .max = LIMIT_ALPN_BYTES,
+     .help = "The protocol that the backend must choose, such as \"h2\"; without it none is asked "
+             "for."},
+    {.name = "warnDays",
+     .type = SPEC_TYPE_UINT,
+     .flags = SPEC_BY_PROFILE,
+     AT(tls_check, warn_days),
+     .max = LIMIT_WARN_DAYS,
+     .help = "So many days before the certificate ends `why`, `status` and `events` warn. It never "
+             "makes a probe fail: with verify none an ended certificate passes. 0 = no warning."},
+};
+static const struct spec_table tls_table = {"tls", tls_fields, COUNT(tls_fields),
+                                            "What a tls check asks and what passes."};
+
+/* The http part of a tls check is there or not. */
+static bool has_http(const void *check)
+{
+    const struct health_check *of = check;
+
+    return of->type == CHECK_TYPE_HTTP || check_asks_http(of);
+}
+
 static const struct spec_field check_fields[] = {
     {.name = "enabled",
      .type = SPEC_TYPE_BOOL,
@@ -157,8 +210,9 @@ static const struct spec_field check_fields[] = {
      .flags = SPEC_BY_PROFILE,
      AT(health_check, type),
      .names = &names_check_type,
-     .later = "tls, grpc",
-     .help = "The kind of probe."},
+     .later = "grpc",
+     .help = "The kind of probe. tls passes when the handshake is done, or with http beside it "
+             "when that request is answered inside (https)."},
     {.name = "port",
      .type = SPEC_TYPE_UINT,
      .flags = SPEC_BY_PROFILE,
@@ -235,12 +289,12 @@ static const struct spec_field check_fields[] = {
      .help = "Fields of a tcp check."},
     {.name = "http",
      .type = SPEC_TYPE_OBJECT,
-     .when_value = CHECK_TYPE_HTTP,
-     .when_offset = (uint32_t)offsetof(struct health_check, type),
-     .when_text = "check.type http",
+     .when = has_http,
+     .when_text = "check.type http or tls",
      AT(health_check, http),
      .fields = &http_table,
-     .help = "Fields of an http check."},
+     .help = "Fields of an http check. Beside a tls check: the request that is made inside; "
+             "\"http: {}\" is the profile's."},
     {.name = "udp",
      .type = SPEC_TYPE_OBJECT,
      .when_value = CHECK_TYPE_UDP,
@@ -249,6 +303,15 @@ static const struct spec_field check_fields[] = {
      AT(health_check, udp),
      .fields = &udp_table,
      .help = "Fields of a udp check."},
+    {.name = "tls",
+     .type = SPEC_TYPE_OBJECT,
+     .when_value = CHECK_TYPE_TLS,
+     .when_offset = (uint32_t)offsetof(struct health_check, type),
+     .when_text = "check.type tls",
+     AT(health_check, tls),
+     .fields = &tls_table,
+     .help = "Fields of a tls check. It needs a part of the agent that can be left out when it is "
+             "built: where that is so the probe is inconclusive (LOCAL_NOT_BUILT)."},
     {.name = "source",
      .flags = SPEC_LATER,
      .help = "The address that probes come from; the node's own for now."},

@@ -99,6 +99,21 @@ static Jury__V1__UdpCheck *udp_new(struct wire_arena *arena, const struct udp_ch
     return message;
 }
 
+static Jury__V1__TlsCheck *tls_new(struct wire_arena *arena, const struct tls_check *tls)
+{
+    Jury__V1__TlsCheck *message = WIRE_NEW(arena, Jury__V1__TlsCheck, jury__v1__tls_check);
+
+    if (message != NULL) {
+        message->verify = (Jury__V1__TlsCheck__Verify)tls->verify;
+        message->min_version = (Jury__V1__TlsCheck__Version)tls->min_version;
+        message->warn_choice_case = JURY__V1__TLS_CHECK__WARN_CHOICE_WARN_DAYS;
+        message->warn_days = tls->warn_days;
+        message->server_name = wire_text(arena, tls->server_name);
+        message->alpn = wire_text(arena, tls->alpn);
+    }
+    return message;
+}
+
 static Jury__V1__HealthCheck *check_new(struct wire_arena *arena, const struct health_check *check)
 {
     Jury__V1__HealthCheck *message = WIRE_NEW(arena, Jury__V1__HealthCheck, jury__v1__health_check);
@@ -128,8 +143,11 @@ static Jury__V1__HealthCheck *check_new(struct wire_arena *arena, const struct h
     case CHECK_TYPE_UDP:
         message->udp = udp_new(arena, &check->udp);
         break;
-    case CHECK_TYPE_NONE:
     case CHECK_TYPE_TLS:
+        message->tls = tls_new(arena, &check->tls);
+        message->http = check_asks_http(check) ? http_new(arena, &check->http) : NULL;
+        break;
+    case CHECK_TYPE_NONE:
     case CHECK_TYPE_GRPC:
         break;
     }

@@ -125,6 +125,27 @@ static int read_udp(const Jury__V1__UdpCheck *message, struct udp_check *udp, st
     return rc == 0 ? read_line("check.udp.mask", &message->mask, &udp->mask, err) : rc;
 }
 
+static int read_tls(const Jury__V1__TlsCheck *message, struct tls_check *tls, struct errmsg *err)
+{
+    int rc =
+        read_enum("check.tls.verify", &names_tls_verify, (int)message->verify, &tls->verify, err);
+
+    if (rc == 0) {
+        rc = read_enum("check.tls.min_version", &names_tls_version, (int)message->min_version,
+                       &tls->min_version, err);
+    }
+    if (rc == 0 && message->warn_choice_case == JURY__V1__TLS_CHECK__WARN_CHOICE_WARN_DAYS) {
+        rc = read_u16("check.tls.warn_days", message->warn_days, LIMIT_WARN_DAYS, &tls->warn_days,
+                      err);
+    }
+    if (rc == 0) {
+        rc = read_text("check.tls.server_name", message->server_name, tls->server_name,
+                       sizeof tls->server_name, err);
+    }
+    return rc == 0 ? read_text("check.tls.alpn", message->alpn, tls->alpn, sizeof tls->alpn, err)
+                   : rc;
+}
+
 /* The part of the check's own type; parts of another type are refused. */
 static int read_check_type(const Jury__V1__HealthCheck *message, struct health_check *check,
                            struct errmsg *err)
@@ -133,15 +154,19 @@ static int read_check_type(const Jury__V1__HealthCheck *message, struct health_c
 
     if (message->tcp != NULL && check->type != CHECK_TYPE_TCP) {
         foreign = "tcp";
-    } else if (message->http != NULL && check->type != CHECK_TYPE_HTTP) {
+    } else if (message->http != NULL && check->type != CHECK_TYPE_HTTP &&
+               check->type != CHECK_TYPE_TLS) {
         foreign = "http";
     } else if (message->udp != NULL && check->type != CHECK_TYPE_UDP) {
         foreign = "udp";
+    } else if (message->tls != NULL && check->type != CHECK_TYPE_TLS) {
+        foreign = "tls";
     }
     if (foreign != NULL) {
         return errmsg_set(err, ERR_INVALID,
                           "check.%s is allowed only with check.type %s, this check is %s", foreign,
-                          foreign, names_word(&names_check_type, check->type));
+                          strcmp(foreign, "http") == 0 ? "http or tls" : foreign,
+                          names_word(&names_check_type, check->type));
     }
     int rc = message->tcp != NULL ? read_tcp(message->tcp, &check->tcp, err) : 0;
     if (rc == 0 && message->http != NULL) {
@@ -149,6 +174,9 @@ static int read_check_type(const Jury__V1__HealthCheck *message, struct health_c
     }
     if (rc == 0 && message->udp != NULL) {
         rc = read_udp(message->udp, &check->udp, err);
+    }
+    if (rc == 0 && message->tls != NULL) {
+        rc = read_tls(message->tls, &check->tls, err);
     }
     return rc;
 }
@@ -182,6 +210,9 @@ static int read_check(const Jury__V1__HealthCheck *message, struct server_group 
     }
     profile_check_defaults((enum profile)group->profile, (enum protocol)group->protocol,
                            (enum check_type)type, check);
+    if (check->type == CHECK_TYPE_TLS && message->http != NULL) {
+        profile_http_defaults((enum profile)group->profile, &check->http);
+    }
     if (message->enabled_choice_case == JURY__V1__HEALTH_CHECK__ENABLED_CHOICE_ENABLED) {
         check->is_enabled = message->enabled;
     }

@@ -3,6 +3,7 @@
  * usage: probe_tool [--in-flight N] [--allow PREFIX]...
  * Reads commands from standard input, a line each, until it ends:
  *   set SLOT type=http to=127.0.0.1:80 T=500 I=100 path=/x expect=200-299+302 source=ADDRESS ...
+ *   set SLOT type=tls to=... sni=NAME verify=ca minVersion=1.0 alpn=h2 warnDays=14 inside=http ...
  *   remove SLOT
  *   publish                the changes since the last publish become the plan
  *   counts                 prints a line with them
@@ -115,6 +116,25 @@ static bool parse_udp_field(struct udp_check *udp, const char *field, const char
     return true;
 }
 
+/* False: no field of tls. */
+static bool parse_tls_field(struct health_check *check, const char *field, const char *value)
+{
+    if (strcmp(field, "sni") == 0) {
+        str_copy(check->tls.server_name, sizeof check->tls.server_name, value);
+    } else if (strcmp(field, "verify") == 0) {
+        check->tls.verify = word(&names_tls_verify, value);
+    } else if (strcmp(field, "minVersion") == 0) {
+        check->tls.min_version = word(&names_tls_version, value);
+    } else if (strcmp(field, "alpn") == 0) {
+        str_copy(check->tls.alpn, sizeof check->tls.alpn, value);
+    } else if (strcmp(field, "warnDays") == 0) {
+        check->tls.warn_days = (uint16_t)number(value);
+    } else {
+        return false;
+    }
+    return true;
+}
+
 static void parse_field(struct probe_target *target, char *field)
 {
     struct health_check *check = &target->definition.check;
@@ -156,7 +176,8 @@ static void parse_field(struct probe_target *target, char *field)
         str_copy(check->http.path, sizeof check->http.path, value);
     } else if (strcmp(field, "expect") == 0) {
         parse_codes(value, &check->http.expect);
-    } else if (!parse_udp_field(&check->udp, field, value)) {
+    } else if (!parse_udp_field(&check->udp, field, value) &&
+               !parse_tls_field(check, field, value)) {
         die("\"%s\" is no field", field);
     }
     if (rc != 0) {
@@ -168,18 +189,20 @@ static void set(struct tool *tool, char *arguments)
 {
     char *save = NULL;
     char *slot = strtok_r(arguments, " ", &save);
+    bool has_http = false; /* inside tls */
     struct probe_target target = {
-        .definition.check = {.type = CHECK_TYPE_TCP,
-                             .pacing = PACING_END_TO_START,
-                             .timeout_ms = 500,
-                             .interval_ms = 100,
-                             .tcp = {.handshake = TCP_FULL, .close = TCP_CLOSE_RST},
-                             .http = {.method = HTTP_GET,
-                                      .version = HTTP_1_1,
-                                      .host = HTTP_HOST_ADDRESS_PORT,
-                                      .path = "/"},
-                             .udp = {.method = UDP_PORT,
-                                     .payload = {.n_bytes = 4, .bytes = "ping"}}},
+        .definition.check =
+            {.type = CHECK_TYPE_TCP,
+             .pacing = PACING_END_TO_START,
+             .timeout_ms = 500,
+             .interval_ms = 100,
+             .tcp = {.handshake = TCP_FULL, .close = TCP_CLOSE_RST},
+             .http = {.method = HTTP_GET,
+                      .version = HTTP_1_1,
+                      .host = HTTP_HOST_ADDRESS_PORT,
+                      .path = "/"},
+             .tls = {.verify = TLS_VERIFY_NONE, .min_version = TLS_VERSION_1_2, .warn_days = 14},
+             .udp = {.method = UDP_PORT, .payload = {.n_bytes = 4, .bytes = "ping"}}},
     };
 
     http_codes_add(&target.definition.check.http.expect, 200, 399);
@@ -187,7 +210,13 @@ static void set(struct tool *tool, char *arguments)
     target.id.birth = ++tool->next_birth;
     for (char *field = strtok_r(NULL, " ", &save); field != NULL;
          field = strtok_r(NULL, " ", &save)) {
-        parse_field(&target, field);
+        has_http = has_http || strcmp(field, "inside=http") == 0;
+        if (strcmp(field, "inside=http") != 0) {
+            parse_field(&target, field);
+        }
+    }
+    if (target.definition.check.type == CHECK_TYPE_TLS && !has_http) {
+        target.definition.check.http = (struct http_check){0};
     }
     if (probe_plan_editor_set(&tool->editor, &target, false) != 0) {
         die("cannot set slot %u", target.id.slot);
@@ -239,10 +268,11 @@ static void print_results(struct tool *tool)
 
     while (probe_thread_pop(tool->thread, &result)) {
         printf("{\"slot\": %u, \"birth\": %llu, \"class\": \"%s\", \"reason\": \"%s\", "
-               "\"status\": %u, \"start\": %.6f, \"end\": %.6f}\n",
+               "\"status\": %u, \"cert_day\": %u, \"cert_near\": %u, \"start\": %.6f, "
+               "\"end\": %.6f}\n",
                result.id.slot, (unsigned long long)result.id.birth, classes[result.probe_class],
-               probe_reason_word(result.reason), result.http_status, (double)result.start_ns / 1e9,
-               (double)result.end_ns / 1e9);
+               probe_reason_word(result.reason), result.http_status, result.cert.day,
+               result.cert.is_near, (double)result.start_ns / 1e9, (double)result.end_ns / 1e9);
     }
 }
 

@@ -68,11 +68,43 @@ void random_endpoint(struct prng *prng, struct endpoint *ret_endpoint)
     ret_endpoint->port = (uint16_t)between(prng, 1, 65535);
 }
 
+static void random_http(struct prng *prng, struct http_check *http)
+{
+    http->method = (uint8_t)between(prng, 1, 2);
+    http->version = (uint8_t)between(prng, 1, 2);
+    http->host = (uint8_t)between(prng, 1, 4);
+    http->path[0] = '/';
+    random_name(prng, 1, LIMIT_PATH_BYTES - 1, http->path + 1);
+    if (http->host == HTTP_HOST_DOMAIN) {
+        random_name(prng, 1, LIMIT_DOMAIN_BYTES, http->domain);
+    }
+    for (unsigned i = between(prng, 1, 5); i > 0; i--) {
+        unsigned first = between(prng, HTTP_CODE_MIN, HTTP_CODE_MAX);
+        http_codes_add(&http->expect, first, between(prng, first, HTTP_CODE_MAX));
+    }
+}
+
+static void random_tls(struct prng *prng, struct health_check *check)
+{
+    check->tls.verify = (uint8_t)between(prng, 1, 2);
+    check->tls.min_version = (uint8_t)between(prng, 1, 4);
+    check->tls.warn_days = (uint16_t)prng_below(prng, LIMIT_WARN_DAYS + 1);
+    if (check->tls.verify == TLS_VERIFY_CA || prng_below(prng, 2) == 0) {
+        random_name(prng, 1, LIMIT_DOMAIN_BYTES, check->tls.server_name);
+    }
+    if (prng_below(prng, 2) == 0) {
+        random_name(prng, 1, LIMIT_ALPN_BYTES, check->tls.alpn);
+    }
+    if (prng_below(prng, 2) == 0) {
+        random_http(prng, &check->http);
+    }
+}
+
 static void random_check(struct prng *prng, struct health_check *check)
 {
     memset(check, 0, sizeof *check);
     check->is_enabled = prng_below(prng, 4) != 0;
-    check->type = (uint8_t)between(prng, CHECK_TYPE_TCP, CHECK_TYPE_UDP);
+    check->type = (uint8_t)between(prng, CHECK_TYPE_TCP, CHECK_TYPE_TLS);
     check->pacing = (uint8_t)between(prng, 1, 2);
     check->port = (uint16_t)prng_below(prng, 65536);
     check->timeout_ms = between(prng, 100, 300000);
@@ -88,18 +120,9 @@ static void random_check(struct prng *prng, struct health_check *check)
                                         .close = (uint8_t)between(prng, 1, 2),
                                         .on_timeout = (uint8_t)between(prng, 1, 2)};
     } else if (check->type == CHECK_TYPE_HTTP) {
-        check->http.method = (uint8_t)between(prng, 1, 2);
-        check->http.version = (uint8_t)between(prng, 1, 2);
-        check->http.host = (uint8_t)between(prng, 1, 4);
-        check->http.path[0] = '/';
-        random_name(prng, 1, LIMIT_PATH_BYTES - 1, check->http.path + 1);
-        if (check->http.host == HTTP_HOST_DOMAIN) {
-            random_name(prng, 1, LIMIT_DOMAIN_BYTES, check->http.domain);
-        }
-        for (unsigned i = between(prng, 1, 5); i > 0; i--) {
-            unsigned first = between(prng, HTTP_CODE_MIN, HTTP_CODE_MAX);
-            http_codes_add(&check->http.expect, first, between(prng, first, HTTP_CODE_MAX));
-        }
+        random_http(prng, &check->http);
+    } else if (check->type == CHECK_TYPE_TLS) {
+        random_tls(prng, check);
     } else {
         check->udp.method = (uint8_t)between(prng, 1, 3);
         check->udp.payload.n_bytes = (uint16_t)between(prng, 1, LIMIT_UDP_PAYLOAD_BYTES);

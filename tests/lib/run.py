@@ -139,6 +139,9 @@ def phase_tsan(tally):
 def phase_release(tally):
     if build(tally, "release"):
         step(tally, "lint no_plants", ["tests/lint/no_plants", "build/release"])
+    # The agent that lacks what it can be built without.
+    if build(tally, "bare"):
+        step(tally, "bare: what is not built says so", ["build/bare/bin/probe_test_probe_thread"])
 
 
 def phase_twins(tally):

@@ -81,10 +81,11 @@ static void what_a_later_stage_brings_is_refused_by_name(void **unused)
                  WEB "check.tcp.close fin is not available yet: write `check.tcp.close: rst`");
     EXPECT_GROUP(g.check.pacing = PACING_FIXED, ERR_UNAVAILABLE_YET,
                  WEB "check.pacing fixed is not available yet: write `check.pacing: end-to-start`");
-    EXPECT_GROUP(profile_check_defaults(PROFILE_NLB, PROTOCOL_TCP, CHECK_TYPE_TLS, &g.check),
-                 ERR_UNAVAILABLE_YET,
-                 WEB
-                 "check.type tls is not available yet: write `check.type: tcp`, `http` or `udp`");
+    EXPECT_GROUP(
+        profile_check_defaults(PROFILE_NLB, PROTOCOL_TCP, CHECK_TYPE_GRPC, &g.check),
+        ERR_UNAVAILABLE_YET,
+        WEB
+        "check.type grpc is not available yet: write `check.type: tcp`, `http`, `udp` or `tls`");
     EXPECT_GROUP(g.profile = PROFILE_GWLB;
                  g.failover = FAILOVER_REBALANCE, ERR_UNAVAILABLE_YET,
                  WEB "failover rebalance is not available yet: write `failover: no-rebalance`");
@@ -215,11 +216,53 @@ static void udp_checks_have_what_their_method_needs_and_no_more(void **unused)
                  g.check.udp.mask.n_bytes = 1, 0, "");
 }
 
+/* g: a group with a tls check. */
+#define EXPECT_TLS(change, rc, text)                                                          \
+    EXPECT_GROUP(profile_check_defaults(PROFILE_NLB, PROTOCOL_TCP, CHECK_TYPE_TLS, &g.check); \
+                 change, rc, text)
+
+static void tls_checks_are_checked(void **unused)
+{
+    struct http_check http;
+
+    (void)unused;
+    profile_http_defaults(PROFILE_NLB, &http);
+    EXPECT_TLS((void)0, 0, "");
+    EXPECT_TLS(g.check.http = http, 0, "");
+    EXPECT_TLS(strcpy(g.check.tls.server_name, "a_b.example-1.com"), 0, "");
+    EXPECT_TLS(strcpy(g.check.tls.server_name, "a b"), ERR_INVALID,
+               WEB "check.tls.serverName must be 1..80 letters, digits, \".\", \"-\" or \"_\"");
+    EXPECT_TLS(g.check.tls.verify = TLS_VERIFY_CA, ERR_INVALID,
+               WEB "check.tls.serverName must be set with check.tls.verify ca: it is the name that "
+                   "the certificate must have");
+    EXPECT_TLS(strcpy(g.check.tls.server_name, "a"); g.check.tls.verify = TLS_VERIFY_CA, 0, "");
+    EXPECT_TLS(g.check.tls.verify = 3, ERR_INVALID, WEB "check.tls.verify must be none or ca");
+    EXPECT_TLS(g.check.tls.min_version = 0, ERR_INVALID,
+               WEB "check.tls.minVersion must be 1.0, 1.1, 1.2 or 1.3");
+    EXPECT_TLS(g.check.tls.warn_days = 366, ERR_INVALID,
+               WEB "check.tls.warnDays must be 0..365, got 366");
+    EXPECT_TLS(strcpy(g.check.tls.alpn, "h 2"), ERR_INVALID,
+               WEB "check.tls.alpn must be 1..16 visible ASCII characters, such as \"h2\" or "
+                   "\"imap\"");
+    EXPECT_TLS(g.check.http = http;
+               g.check.http.path[0] = 'x', ERR_INVALID,
+               WEB "check.http.path must be 1..80 visible ASCII characters beginning with \"/\"");
+    EXPECT_GROUP(g.check.tls.verify = TLS_VERIFY_NONE, ERR_INVALID,
+                 WEB "check.tls is allowed only with check.type tls, this check is tcp");
+    EXPECT_GROUP(profile_check_defaults(PROFILE_NLB, PROTOCOL_TCP, CHECK_TYPE_HTTP, &g.check);
+                 g.check.tls.verify = TLS_VERIFY_NONE, ERR_INVALID,
+                 WEB "check.tls is allowed only with check.type tls, this check is http; for https "
+                     "write check.type tls and keep check.http");
+    EXPECT_GROUP(g.profile = PROFILE_GWLB; g.failover = FAILOVER_NO_REBALANCE;
+                 profile_check_defaults(PROFILE_GWLB, PROTOCOL_TCP, CHECK_TYPE_TLS, &g.check),
+                 ERR_INVALID, WEB "check.type must be tcp or http with profile gwlb, got tls");
+}
+
 static void fields_of_another_check_type_are_refused(void **unused)
 {
     (void)unused;
     EXPECT_GROUP(g.check.http.method = HTTP_GET, ERR_INVALID,
-                 WEB "check.http is allowed only with check.type http, this check is tcp");
+                 WEB "check.http is allowed only with check.type http or tls, this check is tcp");
     EXPECT_GROUP(http(&g); g.check.tcp.close = TCP_CLOSE_RST, ERR_INVALID,
                            WEB "check.tcp is allowed only with check.type tcp, this check is http");
     EXPECT_GROUP(g.check.udp.payload.n_bytes = 4, ERR_INVALID,
@@ -486,6 +529,7 @@ int main(void)
         cmocka_unit_test(rules_are_checked),
         cmocka_unit_test(http_checks_are_checked),
         cmocka_unit_test(udp_checks_have_what_their_method_needs_and_no_more),
+        cmocka_unit_test(tls_checks_are_checked),
         cmocka_unit_test(fields_of_another_check_type_are_refused),
         cmocka_unit_test(names_have_a_form),
         cmocka_unit_test(backends_are_checked),

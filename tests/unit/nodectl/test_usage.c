@@ -98,8 +98,9 @@ static void wrong_usage_exits_with_2_and_says_what_to_do(void **state)
          "error: --timeout must be 0s..1h, got 2h\n"},
         {"events --type verdicts", 2,
          "error: --type must be one of verdict|reachable|opinion|group|observers|catalog|"
-         "catalogs-differ|peer|drain|doubt|guard|held|admin, got \"verdicts\"\nhint: did you mean "
-         "\"verdict\"?\n"},
+         "catalogs-differ|peer|drain|doubt|guard|held|admin|certificate, got \"verdicts\"\nhint: "
+         "did you "
+         "mean \"verdict\"?\n"},
         {"status --endpoints 10.0.0.1:7400", 2,
          "error: asking over the network needs your key (--key-file) and the nodes' public keys "
          "(--server-key)\nhint: or leave --endpoints out to ask the node on this machine\n"},

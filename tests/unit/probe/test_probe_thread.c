@@ -298,8 +298,37 @@ static void counts_are_emitted_by_name_and_reason(void **state)
 
     assert_true(emitted.n_ok >= 2 && emitted.n_started >= 2);
     assert_int_equal(emitted.n_ok, counts.results[REASON_OK]);
-    assert_int_equal(emitted.n_lines, PROBE_N_COUNTS + 22);
+    assert_int_equal(emitted.n_lines, PROBE_N_COUNTS + 28);
     bench_close(&bench);
+}
+
+/* What an agent is built without it does not make in another way, and blames nobody. */
+static void a_kind_that_is_not_built_says_so(void **state)
+{
+    static const struct {
+        enum check_type type;
+        uint32_t capability;
+        bool is_built;
+    } rows[] = {{CHECK_TYPE_TLS, PROBE_CAN_TLS, JURY_TLS_IS_BUILT}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct bench bench;
+
+        bench_init(&bench, (struct probe_thread_options){.makes_packets = true});
+        set(&bench, 4, 1, rows[i].type);
+        publish(&bench);
+        bool is_there = (probe_thread_capabilities(bench.thread) & rows[i].capability) != 0;
+        assert_int_equal(is_there, rows[i].is_built);
+        if (!is_there) {
+            struct probe_result result = next_result(&bench);
+
+            assert_int_equal(result.reason, REASON_LOCAL_NOT_BUILT);
+            assert_int_equal(result.probe_class, PROBE_INCONCLUSIVE);
+            assert_int_equal(count(&bench, PROBE_N_BY_CONNECT), 0);
+        }
+        bench_close(&bench);
+    }
 }
 
 static void the_watchdog_sees_an_idle_thread_beat(void **state)
@@ -325,6 +354,7 @@ int main(void)
         cmocka_unit_test(stop_ends_probes_under_way_at_once),
         cmocka_unit_test(the_limit_delays_probes_on_real_sockets_too),
         cmocka_unit_test(counts_are_emitted_by_name_and_reason),
+        cmocka_unit_test(a_kind_that_is_not_built_says_so),
         cmocka_unit_test(the_watchdog_sees_an_idle_thread_beat),
     };
 

@@ -397,11 +397,23 @@ static void pick_udp(struct prng *prng, struct udp_check *udp)
     }
 }
 
+static void pick_tls(struct prng *prng, struct tls_check *tls)
+{
+    static const char *const names[] = {"no", "1.2", "www.example.com"};
+
+    tls->verify = pick(prng, &names_tls_verify);
+    tls->min_version = pick(prng, &names_tls_version);
+    tls->warn_days = (uint16_t)prng_below(prng, LIMIT_WARN_DAYS + 1);
+    snprintf(tls->server_name, sizeof tls->server_name, "%s", names[prng_below(prng, 3)]);
+    snprintf(tls->alpn, sizeof tls->alpn, "%s", prng_below(prng, 2) == 0 ? "" : "http/1.1");
+}
+
 static void pick_check(struct prng *prng, struct server_group *group)
 {
     struct health_check *check = &group->check;
-    static const enum check_type types[] = {CHECK_TYPE_TCP, CHECK_TYPE_HTTP, CHECK_TYPE_UDP};
-    enum check_type type = types[prng_below(prng, group->profile == PROFILE_GWLB ? 2 : 3)];
+    static const enum check_type types[] = {CHECK_TYPE_TCP, CHECK_TYPE_HTTP, CHECK_TYPE_UDP,
+                                            CHECK_TYPE_TLS};
+    enum check_type type = types[prng_below(prng, group->profile == PROFILE_GWLB ? 2 : 4)];
 
     profile_check_defaults((enum profile)group->profile, PROTOCOL_TCP, type, check);
     check->is_enabled = prng_below(prng, 4) != 0;
@@ -418,6 +430,12 @@ static void pick_check(struct prng *prng, struct server_group *group)
     if (type == CHECK_TYPE_UDP) {
         pick_udp(prng, &check->udp);
         return;
+    }
+    if (type == CHECK_TYPE_TLS) {
+        pick_tls(prng, &check->tls);
+        if (prng_below(prng, 2) == 0) {
+            return;
+        }
     }
     check->http.method = pick(prng, &names_http_method);
     check->http.version = pick(prng, &names_http_version);

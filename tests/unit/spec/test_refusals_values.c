@@ -103,7 +103,7 @@ static void missing_and_contradicting_fields_are_refused(void **state)
         {LISTENER("  group: web\n"), 5, 3, ERR_INVALID,
          "listener \"front\": at is missing: write at: ADDRESS:PORT, or address and port"},
         {GROUP("  check: {type: tcp, http: {path: /}}\n"), 6, 22, ERR_INVALID,
-         "server group \"web\": check.http is allowed only with check.type http, this "
+         "server group \"web\": check.http is allowed only with check.type http or tls, this "
          "check is tcp"},
         {GROUP("  check: {type: http, tcp: {close: rst}}\n"), 6, 23, ERR_INVALID,
          "server group \"web\": check.tcp is allowed only with check.type tcp, this "
@@ -111,7 +111,23 @@ static void missing_and_contradicting_fields_are_refused(void **state)
         /* The first cause alone is told: that there is no such check yet. */
         {GROUP("  check:\n    http: {path: /}\n    type: grpc\n"), 8, 11, ERR_UNAVAILABLE_YET,
          "server group \"web\": check.type grpc is not available yet: write `check.type: tcp`, "
-         "`http` or `udp`"},
+         "`http`, `udp` or `tls`"},
+        {GROUP("  check:\n    type: tls\n    tls: {verify: ca}\n"), 8, 19, ERR_INVALID,
+         "server group \"web\": check.tls.serverName must be set with check.tls.verify ca: it is "
+         "the "
+         "name that the certificate must have"},
+        {GROUP("  check:\n    type: tls\n    http: {}\n    tls:\n      serverName: a b\n"), 10, 19,
+         ERR_INVALID,
+         "server group \"web\": check.tls.serverName must be 1..80 letters, digits, \".\", \"-\" "
+         "or "
+         "\"_\""},
+        {GROUP("  check:\n    type: tls\n    tls: {sreverName: a}\n"), 8, 11, ERR_INVALID,
+         "server group \"web\": unknown field \"check.tls.sreverName\"; did you mean "
+         "\"serverName\"?"},
+        {GROUP("  check:\n    type: http\n    tls: {}\n"), 8, 5, ERR_INVALID,
+         "server group \"web\": check.tls is allowed only with check.type tls, this check is http; "
+         "for "
+         "https write check.type tls and keep check.http"},
         {GROUP("  check:\n    type: http\n    http:\n      host: domain\n"), 9, 13, ERR_INVALID,
          "server group \"web\": check.http.domain must be set with check.http.host domain and only "
          "then"},

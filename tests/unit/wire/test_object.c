@@ -316,8 +316,9 @@ static const struct refusal refusals[] = {
     {fine_timeout, "server group \"web\": check.timeout must not be finer than a millisecond"},
     {negative_timeout, "server group \"web\": check.timeout must be a time of 0 or more"},
     {endless_timeout, "server group \"web\": check.timeout must be at most "},
-    {foreign_part, "server group \"web\": check.http is allowed only with check.type http, this "
-                   "check is tcp"},
+    {foreign_part,
+     "server group \"web\": check.http is allowed only with check.type http or tls, this "
+     "check is tcp"},
     {code_out_of_range,
      "server group \"web\": check.http.expect must be ranges within 200..599, got 200..600"},
     {percent_of_nothing, "server group \"web\": verdict.down.value must be 1..100, got 0"},
