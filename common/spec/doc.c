@@ -360,7 +360,14 @@ static int build(struct doc_reader *reader, yaml_event_t *event, unsigned depth,
 
 struct doc_reader *doc_reader_new(const char *text, size_t n_bytes)
 {
+    static const char mark[] = "\xef\xbb\xbf"; /* the byte order mark of some editors */
     struct doc_reader *reader = calloc(1, sizeof *reader);
+
+    /* A parser that is told its encoding takes the mark for a part of the first word. */
+    if (n_bytes >= strlen(mark) && memcmp(text, mark, strlen(mark)) == 0) {
+        text += strlen(mark);
+        n_bytes -= strlen(mark);
+    }
 
     if (reader == NULL) {
         return NULL;

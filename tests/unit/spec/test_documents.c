@@ -204,6 +204,23 @@ static void json_is_read_like_yaml(void **state)
         "\t\t\"backends\": [{\"address\": \"fd00::0:1\", \"port\": 80, \"weight\": 5}]}\n}");
 }
 
+/* "kind is missing", it said, and that a document should begin where one did. */
+static void a_file_of_an_editor_that_marks_its_bytes_is_read(void **state)
+{
+    (void)state;
+    static const char *const bodies[] = {GROUP("  rule: majority\n"), "---\n" GROUP(""),
+                                         "{\"apiVersion\": \"jury/v1\", \"kind\": \"Group\", "
+                                         "\"metadata\": {\"name\": \"web\"},\r\n"
+                                         "\"spec\": {\"profile\": \"nlb\"}}"};
+
+    for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
+        char text[1024];
+
+        snprintf(text, sizeof text, "\xef\xbb\xbf%s", bodies[i]);
+        expect_same(bodies[i], text);
+    }
+}
+
 /* Case A27, and other spellings of one thing. */
 static void spellings_of_one_value_are_equal(void **state)
 {
@@ -605,6 +622,7 @@ int main(void)
         cmocka_unit_test(http_defaults_follow_the_profile),
         cmocka_unit_test(words_of_yaml_1_1_stay_the_text_that_was_written),
         cmocka_unit_test(json_is_read_like_yaml),
+        cmocka_unit_test(a_file_of_an_editor_that_marks_its_bytes_is_read),
         cmocka_unit_test(spellings_of_one_value_are_equal),
         cmocka_unit_test(a_split_rule_has_two_columns),
         cmocka_unit_test(every_kind_is_read),
