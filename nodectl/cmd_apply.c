@@ -193,10 +193,7 @@ static int befores_ask(struct ctl *ctl, const struct spec_set *set, struct befor
         }
     }
     if (rc == ERR_NOLEADER) {
-        ctl->failure.hint.text[0] = '\0'; /* a change cannot be stale */
-        const struct errmsg why = ctl->failure.message;
-
-        return ctl_fail(ctl, rc, "nothing was changed: %s", why.text);
+        return ctl_fail_unchanged(ctl);
     }
     return rc == ERR_UNREACHABLE || rc == ERR_TIMEOUT ? rc : 0;
 }

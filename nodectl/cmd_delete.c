@@ -192,6 +192,8 @@ static int try_remove(struct ctl *ctl, struct backend_ref *ref, struct change_se
     int rc = ctl_call(ctl, "jury.v1.GroupService/GetGroup", &request.base, &result);
     if (rc == 0) {
         rc = send_without(ctl, ref, (Jury__V1__GetGroupResponse *)(void *)result.response, changes);
+    } else if (rc == ERR_NOLEADER) {
+        rc = ctl_fail_unchanged(ctl);
     }
     rpc_result_close(&result);
     return rc;

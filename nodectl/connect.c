@@ -241,6 +241,14 @@ int ctl_try(struct ctl *ctl, const char *method, const ProtobufCMessage *request
     return rc;
 }
 
+int ctl_fail_unchanged(struct ctl *ctl)
+{
+    const struct errmsg why = ctl->failure.message;
+
+    ctl->failure.hint.text[0] = '\0'; /* a change cannot be stale */
+    return ctl_fail(ctl, ERR_NOLEADER, "nothing was changed: %s", why.text);
+}
+
 /* --- lists --- */
 
 static void *field_at(ProtobufCMessage *message, const char *name)

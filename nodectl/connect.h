@@ -18,6 +18,10 @@ int ctl_call(struct ctl *ctl, const char *method, const ProtobufCMessage *reques
 int ctl_try(struct ctl *ctl, const char *method, const ProtobufCMessage *request,
             struct rpc_result *result);
 
+/* What a change has to read first could not be read, for nobody leads (ERR_NOLEADER, returned):
+ * says that nothing was changed, and takes back the advice to read this node's own copy. */
+int ctl_fail_unchanged(struct ctl *ctl);
+
 /* All pages of a list as one answer.
  *
  * request has `page_token`, the answer `next_page_token` and one repeated field. */

@@ -328,6 +328,11 @@ def a_removal_is_sent_against_what_was_read():
         Run(agent, "backend", "remove", "web/10.0.0.1:80", "--expected-revision", "6").expect(
             8, err="last changed at revision 8")
         Run(agent, "backend", "remove", "web/10.0.0.9:80").expect(7, err="does not exist")
+    # It was advised to add --stale, which no change can be.
+    with agent_with(refuse(14, "NO_LEADER", "no leader")) as agent:
+        run = Run(agent, "backend", "remove", "web/10.0.0.1:80").expect(
+            9, err="error: nothing was changed: no leader\n")
+        check("--stale" not in run.err, f"a change cannot be stale: {run.err}")
 
 
 def deletions_are_sent_as_one_change():
