@@ -57,6 +57,7 @@ struct call {
     uint64_t retry_ns; /* CALL_LEADER: not before */
     bool is_stale;     /* asked for, or the answer is */
     bool is_dry_run;
+    bool was_given; /* a leader had it: whoever leads next may carry it out */
     uint64_t want_revision;
     uint64_t barrier; /* number of the first barrier that is late enough */
     uint64_t cookie;

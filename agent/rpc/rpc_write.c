@@ -175,6 +175,7 @@ static void forward(struct rpc_server *server, struct call *call, uint64_t leade
         return;
     }
     server->counters.forwarded++;
+    call->was_given = true;
     call->stage = CALL_FORWARD;
     call->stage_ns = server->now_ns + RPC_FORWARD_AGAIN_NS;
     call->leader_id = leader_id;
@@ -219,6 +220,20 @@ static size_t add_peer(struct rpc_server *server, uint64_t node_id, size_t used,
     return n < 0 || (size_t)n >= room ? sizeof message->text - 1 : used + (size_t)n;
 }
 
+/* A write that a leader had may be in the log of the next one: nobody may be told that nothing
+ * happens. */
+static const char *what_becomes(const struct call *call)
+{
+    if (call->method->kind != METHOD_WRITE) {
+        return "the newest committed state cannot be known";
+    }
+    return call->was_given && !plant_is("rpc-given-is-nothing")
+               ? "the last leader had this change, and it may still be made: ask again with the "
+                 "same "
+                 "request id, or look"
+               : "nothing was changed";
+}
+
 void rpc_refuse_no_leader(struct rpc_server *server, struct call *call)
 {
     const struct catalog *catalog = rpc_server_catalog(server);
@@ -226,12 +241,9 @@ void rpc_refuse_no_leader(struct rpc_server *server, struct call *call)
     uint64_t own_id = own_node_id(server);
     struct errmsg message;
 
-    const char *what = call->method->kind == METHOD_WRITE
-                           ? "nothing was changed"
-                           : "the newest committed state cannot be known";
-
     server->hooks.store(server->hooks.user, &store);
-    errmsg_set(&message, ERR_NOLEADER, "no leader: %s; this is node %" PRIu64, what, own_id);
+    errmsg_set(&message, ERR_NOLEADER, "no leader: %s; this is node %" PRIu64, what_becomes(call),
+               own_id);
     size_t used = strlen(message.text);
     for (size_t i = 0; catalog != NULL && i < catalog_n_nodes(catalog); i++) {
         uint64_t node_id = catalog_node_at(catalog, i)->spec.node_id;
@@ -355,6 +367,7 @@ void rpc_write_done(struct rpc_server *server, struct call *call, const struct r
         /* It may be in the log of the next leader: asking again under its id tells, and does not
          * apply it twice. */
         server->counters.asked_again++;
+        call->was_given = true;
         wait_leader(server, call, NULL);
         break;
     case RPC_NOT_LEADER:

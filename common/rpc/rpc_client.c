@@ -160,6 +160,7 @@ struct attempt {
     struct rpc_result *result;
     uint64_t deadline_ns;
     bool was_sent;     /* once at least: a node may be at work on it */
+    bool is_open;      /* a node had it and said nothing, nor did another one how it ended */
     bool has_answered; /* the endpoint of the last try; result->header is the newest answer's */
     struct errmsg *err;
 };
@@ -347,6 +348,7 @@ static int try_endpoint(struct attempt *attempt, size_t index, uint64_t until_ns
         } else if (rc == 0) {
             attempt->was_sent = true;
             rc = wait_answer(attempt, address, until_ns);
+            attempt->is_open |= !attempt->has_answered;
         }
         wire_arena_close(&arena);
     }
@@ -397,6 +399,21 @@ static int try_round(struct attempt *attempt)
     return rc;
 }
 
+/* That nobody answers, or leads, is not all that there is to know of a write that a node had: it
+ * may have been carried out. Not told as ERR_UNREACHABLE, which says that no node had it. */
+static int tell_open(const struct attempt *attempt, int rc)
+{
+    const struct errmsg why = *attempt->err;
+
+    if (!attempt->is_open || attempt->method->kind != METHOD_WRITE ||
+        (rc != ERR_UNREACHABLE && rc != ERR_TIMEOUT && rc != ERR_NOLEADER)) {
+        return rc;
+    }
+    return errmsg_set(attempt->err, rc == ERR_UNREACHABLE ? ERR_TIMEOUT : rc,
+                      "the change was sent and may have been made, look before you repeat it: %s",
+                      why.text);
+}
+
 int rpc_client_call(struct rpc_client *client, const struct rpc_call *call,
                     struct rpc_result *ret_result, struct errmsg *err)
 {
@@ -438,5 +455,5 @@ int rpc_client_call(struct rpc_client *client, const struct rpc_call *call,
 
         rc = errmsg_set(err, err_from_reason(status->reason), "%s", status->message);
     }
-    return rc;
+    return tell_open(&attempt, rc);
 }

@@ -61,7 +61,9 @@ void rpc_result_close(struct rpc_result *result);
 /* 0, or the ERR_* that the status' reason names, with its message as the sentence. Without an
  * answer: ERR_UNREACHABLE (no endpoint took the connection), ERR_UNAUTHENTICATED (the node does not
  * know the key, or is not the one that was asked for), ERR_TIMEOUT (connected, no answer in time);
- * ERR_UNKNOWN_METHOD before anything is sent. *ret_result: set in every case. */
+ * ERR_UNKNOWN_METHOD before anything is sent. A write that a node had, and of which none said how
+ * it ended, is never ERR_UNREACHABLE, and the sentence says that it may have been made.
+ * *ret_result: set in every case. */
 int rpc_client_call(struct rpc_client *client, const struct rpc_call *call,
                     struct rpc_result *ret_result, struct errmsg *err);
 

@@ -20,6 +20,7 @@
 
 #include "common/wire/unpack.h"
 #include "jury/v1/cluster.pb-c.h"
+#include "jury/v1/group.pb-c.h"
 
 #define METHOD "jury.v1.NodeService/GetVersion"
 #define REQUESTS_MAX 8
@@ -350,6 +351,53 @@ static void a_broken_connection_is_tried_again_with_the_same_id(void **state)
     key_pair_close(&key);
 }
 
+static struct outcome drain(struct rpc_client *client)
+{
+    Jury__V1__DrainBackendRequest request = JURY__V1__DRAIN_BACKEND_REQUEST__INIT;
+    struct rpc_call rpc_call = {.method = "jury.v1.BackendService/DrainBackend",
+                                .request = &request.base};
+    struct rpc_result result;
+    struct outcome outcome = {0};
+
+    outcome.rc = rpc_client_call(client, &rpc_call, &result, &outcome.err);
+    rpc_result_close(&result);
+    return outcome;
+}
+
+/* It said "no agent answers", with the exit status of one that was never reached. */
+static void a_write_that_was_sent_is_not_told_as_one_that_nobody_had(void **state)
+{
+    (void)state;
+    struct agent agent = {.script = {HANG_UP}};
+    struct agent agents[2] = {{.script = {HANG_UP}}, {.script = {NO_LEADER}}};
+    struct key_pair key;
+    struct errmsg err;
+
+    agent_start(&agent);
+    assert_int_equal(key_pair_generate(&key, &err), 0);
+    struct rpc_client *client = client_of(&agent, 1, 300, &key);
+    struct outcome outcome = drain(client);
+    assert_int_equal(outcome.rc, ERR_TIMEOUT);
+    assert_non_null(strstr(outcome.err.text, "the change was sent and may have been made, look "
+                                             "before you repeat it: "));
+    outcome = call(client, false); /* a read has changed nothing */
+    assert_int_equal(outcome.rc, ERR_UNREACHABLE);
+    rpc_client_free(client);
+    agent_stop(&agent);
+
+    agent_start(&agents[0]);
+    agent_start(&agents[1]);
+    client = client_of(agents, 2, 5000, &key);
+    outcome = drain(client);
+    assert_int_equal(outcome.rc, ERR_NOLEADER);
+    assert_string_equal(outcome.err.text, "the change was sent and may have been made, look before "
+                                          "you repeat it: nobody leads");
+    rpc_client_free(client);
+    agent_stop(&agents[0]);
+    agent_stop(&agents[1]);
+    key_pair_close(&key);
+}
+
 static void what_nodes_say_counts_more_than_that_others_are_away(void **state)
 {
     (void)state;
@@ -532,6 +580,7 @@ int main(void)
         cmocka_unit_test(a_node_without_a_leader_sends_the_client_to_the_next_with_the_same_id),
         cmocka_unit_test(a_refusal_is_final_and_carries_its_sentence),
         cmocka_unit_test(a_broken_connection_is_tried_again_with_the_same_id),
+        cmocka_unit_test(a_write_that_was_sent_is_not_told_as_one_that_nobody_had),
         cmocka_unit_test(what_nodes_say_counts_more_than_that_others_are_away),
         cmocka_unit_test(each_way_of_having_no_answer_is_its_own_error),
         cmocka_unit_test(the_unix_socket_needs_no_key_and_says_what_is_wrong_with_it),

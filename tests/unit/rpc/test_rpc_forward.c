@@ -290,6 +290,35 @@ static void without_a_leader_writes_and_reads_fail_within_a_second_and_name_the_
     assert_int_equal(world->n_log, 1);
 }
 
+/* It said "nothing was changed", and the next leader carried it out. */
+static bool is_called_undone(struct fixture *fixture, uint64_t through)
+{
+    struct rpc_world *world = &fixture->world;
+
+    rpc_world_set_leader(world, 1);
+    world->commit_ns_min = world->commit_ns_max = 5000 * RPC_WORLD_MS;
+    uint32_t write = begin_apply(fixture, through, "web", NULL);
+    rpc_world_run(world, 100); /* it is in the leader's log */
+    rpc_world_set_leader(world, 0);
+    const struct rpc_world_reply *reply = rpc_world_wait(world, write, 2000);
+    assert_int_equal(reply->code, ERR_NOLEADER);
+    bool is_undone = strstr(reply->message, "nothing was changed") != NULL;
+    bool may_be_made = strstr(reply->message, "it may still be made: ask again with the same "
+                                              "request id") != NULL;
+    assert_true(is_undone != may_be_made);
+
+    /* One that nobody had is another matter. */
+    reply = rpc_world_wait(world, begin_apply(fixture, through, "web", NULL), 2000);
+    assert_non_null(strstr(reply->message, "no leader: nothing was changed"));
+    return is_undone;
+}
+
+static void a_change_that_a_leader_had_is_not_called_undone(void **state)
+{
+    assert_false(is_called_undone(*state, 1)); /* its own log has it */
+    assert_false(is_called_undone(*state, 2)); /* it was forwarded */
+}
+
 static void a_stale_answer_says_so_with_its_revision(void **state)
 {
     struct fixture *fixture = *state;
@@ -528,6 +557,14 @@ static void a_server_that_makes_new_ids_is_caught(void **state)
     assert_true(n_twice > 0);
 }
 
+static void a_server_that_calls_a_given_change_undone_is_caught(void **state)
+{
+    plant_set("rpc-given-is-nothing");
+    bool is_undone = is_called_undone(*state, 1);
+    plant_set(NULL);
+    assert_true(is_undone);
+}
+
 static void a_node_that_forwards_forwarded_calls_is_caught(void **state)
 {
     struct fixture *fixture = *state;
@@ -551,6 +588,7 @@ int main(void)
         TEST(a_node_that_stays_behind_says_so_after_a_second),
         TEST(reads_that_wait_together_share_one_barrier),
         TEST(without_a_leader_writes_and_reads_fail_within_a_second_and_name_the_peers),
+        TEST(a_change_that_a_leader_had_is_not_called_undone),
         TEST(a_stale_answer_says_so_with_its_revision),
         TEST(an_election_of_half_a_second_is_waited_for),
         TEST(a_leader_whose_answer_never_comes_is_asked_again_until_the_deadline),
@@ -560,6 +598,7 @@ int main(void)
 #ifdef JURY_PLANTS
         cmocka_unit_test(a_server_that_makes_new_ids_is_caught),
         TEST(a_node_that_forwards_forwarded_calls_is_caught),
+        TEST(a_server_that_calls_a_given_change_undone_is_caught),
 #endif
     };
 
