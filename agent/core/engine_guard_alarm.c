@@ -79,10 +79,15 @@ static uint64_t forget_well(struct engine *engine, const struct engine_scope *sc
     return next_ns;
 }
 
+bool engine_is_member(const struct engine_backend *backend)
+{
+    return backend->is_linked && backend->life != LIFE_REMOVING &&
+           backend->admin_state == ADMIN_ENABLED;
+}
+
 bool engine_counts_as_bad(const struct engine_backend *backend)
 {
-    return backend->is_bad && backend->is_linked && backend->life != LIFE_REMOVING &&
-           backend->admin_state == ADMIN_ENABLED;
+    return backend->is_bad && engine_is_member(backend);
 }
 
 uint32_t engine_n_bad(const struct engine *engine, const struct engine_scope *scope)

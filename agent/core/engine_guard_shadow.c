@@ -48,24 +48,27 @@ void engine_begin_shadow(struct engine *engine, uint32_t index, uint64_t since_n
     engine_guard_due(engine, index, GUARD_SHADOW, end_ns(scope));
 }
 
-/* One that cannot be judged yet may still turn out bad: the check is new; or so is this start of
- * the node, which has heard no votes when it takes up a shadow that is long over its time. */
-static bool is_undecided(const struct engine *engine, const struct engine_scope *scope)
+/* Those that cannot be judged yet may still turn out bad: the check is new; or so is this start of
+ * the node, which has heard no votes when it takes up a shadow that is long over its time. A few of
+ * them, that nobody can probe perhaps, keep no group in its shadow. */
+static uint32_t count_undecided(const struct engine *engine, const struct engine_scope *scope)
 {
     unsigned unsettled = HELD_CHECK_CHANGED;
+    uint32_t n = 0;
 
     if (!plant_is("shadow-ends-at-start")) {
         unsettled |= HELD_LAST_KNOWN_GOOD;
     }
     for (uint32_t row = scope->first_row; row != NO_ROW;
          row = engine->backends[row].next_in_scope) {
-        uint8_t causes = engine->backends[row].held_causes;
+        const struct engine_backend *backend = &engine->backends[row];
+        uint8_t causes = backend->held_causes;
 
-        if ((causes & unsettled) != 0 && (causes & (HELD_FEW_VOTES | HELD_NO_OWN_VOTE)) != 0) {
-            return true;
-        }
+        n += backend->health_state == HEALTH_HEALTHY && !backend->is_bad &&
+             engine_is_member(backend) && (causes & unsettled) != 0 &&
+             (causes & (HELD_FEW_VOTES | HELD_NO_OWN_VOTE)) != 0;
     }
-    return false;
+    return n;
 }
 
 static void stop(struct engine *engine, struct engine_scope *scope)
@@ -92,13 +95,14 @@ void engine_look_shadow(struct engine *engine, uint32_t index)
             engine_guard_due(engine, index, GUARD_SHADOW, end_ns(scope));
             return;
         }
-        bool is_too_many = scope->guard.shadow_stop && !plant_is("shadow-never-stops") &&
-                           engine_n_bad(engine, scope) > engine_shadow_limit(scope);
-        if (is_too_many) {
+        bool may_stop = scope->guard.shadow_stop && !plant_is("shadow-never-stops");
+        uint32_t limit = engine_shadow_limit(scope);
+        uint32_t n_bad = engine_n_bad(engine, scope);
+        if (may_stop && n_bad > limit) {
             stop(engine, scope); /* a backend that turns (engine_note_turn) or a change wakes it */
             return;
         }
-        if (is_undecided(engine, scope)) {
+        if (may_stop && n_bad + count_undecided(engine, scope) > limit) {
             engine_guard_due(engine, index, GUARD_SHADOW,
                              engine->now_ns + engine->vote_interval_ns);
             return;

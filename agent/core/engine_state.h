@@ -463,6 +463,8 @@ bool engine_release_returns(struct engine *engine, uint32_t scope, struct engine
 void engine_note_bad(struct engine *engine, uint32_t row, const struct verdict_answer *answer);
 /* It went bad or well, or has returned. */
 void engine_note_turn(struct engine *engine, uint32_t row);
+/* Probed, enabled and not on its way out: of those that limits and the alarm count. */
+bool engine_is_member(const struct engine_backend *backend);
 /* It is bad and one of the members. */
 bool engine_counts_as_bad(const struct engine_backend *backend);
 void engine_look_alarm(struct engine *engine, uint32_t scope);

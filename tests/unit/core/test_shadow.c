@@ -3,7 +3,7 @@
 #include "tests/unit/core/engine_fixture.h"
 
 /* Both backends, whose check has that timeout, by this node's own votes. */
-static void put_check(struct fixture *f, uint32_t timeout_ms)
+static void put_check_and_stop(struct fixture *f, uint32_t timeout_ms, bool shadow_stop)
 {
     struct command command = {0};
     struct server_group group;
@@ -14,10 +14,16 @@ static void put_check(struct fixture *f, uint32_t timeout_ms)
     group.check.interval_ms = 5000;
     group.check.healthy_threshold = group.check.unhealthy_threshold = 2;
     group.guard.shadow_cycles = 2;
+    group.guard.shadow_stop = shadow_stop;
     build_put_group(&command, &group);
     build_commit(f->state, &command);
     server_group_close(&group);
     publish(f);
+}
+
+static void put_check(struct fixture *f, uint32_t timeout_ms)
+{
+    put_check_and_stop(f, timeout_ms, true);
 }
 
 static void probe(struct fixture *f, const char *at, enum probe_reason reason)
@@ -78,11 +84,57 @@ static void a_stopped_shadow_ends_when_fewer_would_go_out(void **state)
     assert_int_equal(view_of(f, b2).health_state, HEALTH_UNHEALTHY);
 }
 
+static void one_backend_that_nobody_can_judge_keeps_no_group_in_its_shadow(void **state)
+{
+    struct fixture *f = *state;
+
+    put_check(f, 5000);
+    probe(f, b1, REASON_OK);
+    probe(f, b2, REASON_OK);
+    put_check(f, 4000);
+    probe(f, b2, REASON_OK); /* b1 is never probed by the new check */
+    tick(f, 18 * SECOND - 300 * MS);
+    assert_true(scope_of(f)->guards[GUARD_SHADOW].is_on);
+    tick(f, 300 * MS);
+
+    assert_false(scope_of(f)->guards[GUARD_SHADOW].is_on);
+}
+
+static void with_the_stop_those_that_may_turn_out_bad_keep_it(void **state)
+{
+    struct fixture *f = *state;
+
+    put_check(f, 5000);
+    probe(f, b1, REASON_OK);
+    probe(f, b2, REASON_OK);
+    put_check(f, 4000);
+    tick(f, 60 * SECOND);
+    tick(f, 60 * SECOND);
+
+    assert_true(scope_of(f)->guards[GUARD_SHADOW].is_on);
+}
+
+static void without_the_stop_a_shadow_ends_with_its_cycles_whoever_is_not_judged(void **state)
+{
+    struct fixture *f = *state;
+
+    put_check_and_stop(f, 5000, false);
+    probe(f, b1, REASON_OK);
+    probe(f, b2, REASON_OK);
+    put_check_and_stop(f, 4000, false);
+    tick(f, 18 * SECOND);
+
+    assert_false(scope_of(f)->guards[GUARD_SHADOW].is_on);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_stopped_shadow_waits_without_work_or_history),
         TEST(a_stopped_shadow_ends_when_fewer_would_go_out),
+        TEST(one_backend_that_nobody_can_judge_keeps_no_group_in_its_shadow),
+        TEST(with_the_stop_those_that_may_turn_out_bad_keep_it),
+        TEST(without_the_stop_a_shadow_ends_with_its_cycles_whoever_is_not_judged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
