@@ -102,11 +102,6 @@ static uint64_t widest_ns(const struct catalog_group *group)
     return (window_ns(group) > two_ns ? window_ns(group) : two_ns) + LONGEST_V_NS;
 }
 
-static bool is_member(const struct catalog_backend *backend)
-{
-    return backend->life != LIFE_REMOVING && backend->spec.admin_state == ADMIN_ENABLED;
-}
-
 /* Also one that was when the node last looked, before it stood still. */
 static bool is_perhaps_bad(const struct went_bad *bad, uint64_t now_ns)
 {
@@ -131,7 +126,7 @@ static struct look look_at(struct witness *witness, const struct catalog_group *
         if (row->target_slot != CATALOG_NO_SLOT) {
             follow_votes(row, now_ns, bad);
         }
-        if (!is_member(&group->backends[i])) {
+        if (!guards_is_member(&group->backends[i])) {
             continue;
         }
         look.n_members++;
@@ -146,7 +141,7 @@ static struct look look_at(struct witness *witness, const struct catalog_group *
     for (uint32_t i = 0; i < group->n_backends; i++) {
         const struct went_bad *bad = &witness->rows[group->backends[i].row.row].bad;
 
-        if (is_member(&group->backends[i])) {
+        if (guards_is_member(&group->backends[i])) {
             look.n_must += bad->is_bad && bad->earliest_ns + window_ns(group) >= newest_latest_ns;
             look.n_may += is_perhaps_bad(bad, now_ns) &&
                           bad->latest_ns + widest_ns(group) >= newest_earliest_ns;
@@ -167,17 +162,6 @@ static bool was_kept(const struct witness *witness, const struct catalog_group *
         }
     }
     return false;
-}
-
-/* How long, by now, what `is_so` says has been so. */
-static uint64_t lasts_ns(uint64_t *since_ns, bool is_so, uint64_t now_ns)
-{
-    if (!is_so) {
-        *since_ns = 0;
-        return 0;
-    }
-    *since_ns = *since_ns == 0 ? now_ns : *since_ns;
-    return now_ns - *since_ns;
 }
 
 static void judge_change(struct checker *checker, struct witness *witness,
@@ -230,12 +214,12 @@ static void judge_group(struct checker *checker, struct witness *witness,
     }
     bool must = wants && is_too_many(look.n_must, look.n_members);
     bool must_not = !wants || !is_too_many(look.n_bad, look.n_members);
-    if (lasts_ns(&alarm->must_ns, must && !alarm->is_on, now_ns) >= LONGEST_V_NS) {
+    if (guards_lasts_ns(&alarm->must_ns, must && !alarm->is_on, now_ns) >= LONGEST_V_NS) {
         checker_fail(checker, node,
                      "R-EJ-5: %u of %u of %s went bad at once, and there is no alarm", look.n_must,
                      look.n_members, group->spec.name);
     }
-    if (lasts_ns(&alarm->must_not_ns, must_not && alarm->is_on, now_ns) >= LONGEST_V_NS) {
+    if (guards_lasts_ns(&alarm->must_not_ns, must_not && alarm->is_on, now_ns) >= LONGEST_V_NS) {
         checker_fail(checker, node, "R-EJ-5: the alarm of %s goes on, and %u of %u are bad",
                      group->spec.name, look.n_bad, look.n_members);
     }

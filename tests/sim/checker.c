@@ -13,8 +13,9 @@
 #include "tests/sim/shared.h"
 #include "tests/sim/witness.h"
 
-static const struct checker_part *const parts[] = {&checker_table, &checker_weights, &checker_apart,
-                                                   &checker_alarm, &checker_replay};
+static const struct checker_part *const parts[] = {&checker_table,  &checker_weights,
+                                                   &checker_apart,  &checker_alarm,
+                                                   &checker_shadow, &checker_replay};
 
 #define N_PARTS (sizeof parts / sizeof *parts)
 
@@ -79,12 +80,13 @@ static void compare(struct checker *checker, const struct witness *witness,
     bool unreachable =
         row->frozen == FROZEN_NOT && row->state == HEALTH_HEALTHY && v->own == OPINION_FAIL;
     bool pending = row->frozen == FROZEN_BY_VELOCITY;
-    bool held =
-        few_votes || row->held_check_changed || row->held_kept || row->frozen == FROZEN_BY_HOLD;
+    bool held = few_votes || row->held_check_changed || row->held_kept ||
+                row->frozen == FROZEN_BY_HOLD || row->frozen == FROZEN_BY_SHADOW;
     bool is_gray = (line->marks & MARK_GRAY) != 0;
     bool is_pending = (line->marks & MARK_PENDING) != 0;
 
     row->unreachable = unreachable;
+    row->has_few_votes = few_votes;
     checker->sometimes->unreachable += unreachable;
     checker->sometimes->held_few_votes += few_votes;
     if (line->n_fail == v->f && line->n_pass == v->p && line->n_observers == v->n &&
@@ -119,7 +121,9 @@ static void compare(struct checker *checker, const struct witness *witness,
                      held ? "not " : "", few_votes ? " few votes" : "",
                      row->held_check_changed ? " check changed" : "",
                      row->held_kept ? " last-known-good" : "",
-                     row->frozen == FROZEN_BY_HOLD ? " hold" : "");
+                     row->frozen == FROZEN_BY_HOLD     ? " hold"
+                     : row->frozen == FROZEN_BY_SHADOW ? " shadow"
+                                                       : "");
     }
 }
 

@@ -131,6 +131,16 @@
     X(velocity_taken_back)        \
     X(velocity_exempt)            \
     X(guard_was_changed)          \
+    X(shadow_begun)               \
+    X(shadow_begun_anew)          \
+    X(shadow_kept)                \
+    X(shadow_froze)               \
+    X(shadow_let_recover)         \
+    X(shadow_stopped)             \
+    X(shadow_ended)               \
+    X(shadow_ended_after_stop)    \
+    X(shadow_accepted)            \
+    X(shadow_in_the_calm)         \
     X(alarm_raised)               \
     X(alarm_ended)                \
     X(alarm_switched_off)         \
@@ -215,7 +225,8 @@ struct sharing {
 enum frozen {
     FROZEN_NOT = 0,
     FROZEN_BY_HOLD,
-    FROZEN_BY_VELOCITY
+    FROZEN_BY_VELOCITY,
+    FROZEN_BY_SHADOW
 };
 
 /* Since when the votes say down of a backend that was healthy (alarm.c). */
@@ -238,6 +249,8 @@ struct judged {
     bool gray;
     bool unreachable; /* from here */
     bool is_adopted;  /* it began as last-known-good has it */
+    bool was_changed; /* its check, in this step, and it had a verdict */
+    bool has_few_votes;
     bool held_check_changed, held_kept;
     uint8_t frozen, was_frozen; /* enum frozen, now and at the step before */
     uint64_t initial_ns;
@@ -284,7 +297,8 @@ struct kept_row {
     uint64_t at_ns; /* when it was written, by the node's clock, which goes on over restarts */
     bool is_bad;
     uint64_t bad_earliest_ns, bad_latest_ns;
-    bool has_alarm; /* its group */
+    bool has_alarm;                            /* its group */
+    uint64_t shadow_began_ns, shadow_error_ns; /* its group's; 0 = it was in none */
 };
 
 /* The alarm of a group, and what it was judged by at the step before (alarm.c). */
@@ -293,6 +307,16 @@ struct alarm {
     unsigned n_bad, n_members;
     uint64_t must_ns,
         must_not_ns; /* since when it is off and must be on, and the other way round */
+};
+
+/* The shadow of a changed check of a group, and what was known at the step before (shadow.c). */
+struct shadow {
+    bool is_on, was_stopped, has_adopted;
+    bool stops;
+    unsigned n_would, limit;
+    uint64_t cycles_ns;             /* that it lasts; 0 = there is to be none */
+    uint64_t began_ns, error_ns;    /* error: of one of before a restart */
+    uint64_t late_ns, unstopped_ns; /* since when it should have ended, or be stopped */
 };
 
 /* Ejections of a group, and who waits for his. */
@@ -316,6 +340,7 @@ struct guarded {
         uint64_t backend_id;
     } left, stayed;
     struct alarm alarm;
+    struct shadow shadow;
 };
 
 /* What is known of one node as a receiver. */
@@ -367,6 +392,7 @@ struct checker_part {
 extern const struct checker_part checker_table;   /* table.c */
 extern const struct checker_part checker_apart;   /* guards.c */
 extern const struct checker_part checker_alarm;   /* alarm.c */
+extern const struct checker_part checker_shadow;  /* shadow.c, after the alarm */
 extern const struct checker_part checker_weights; /* weights.c */
 extern const struct checker_part checker_replay;  /* replay.c */
 
@@ -386,8 +412,9 @@ struct checker {
     uint32_t n_nodes_max; /* ids that this cluster ever has */
     struct witness *nodes[WORLD_NODES + 1];
     struct sometimes *sometimes;
-    bool is_doubted;  /* in the calm, a node doubts itself */
-    uint64_t calm_ns; /* world time at which everything was well again; 0 = not yet */
+    bool is_doubted;                /* in the calm, a node doubts itself */
+    bool was_in_shadow[CHECK_ROWS]; /* likewise, a group on a node; by its row */
+    uint64_t calm_ns;               /* world time at which everything was well again; 0 = not yet */
     struct verdict_history *history; /* NULL = not wanted */
     uint64_t slowest_pm;             /* longest way to the truth, in thousandths of its bound */
     bool failed;
@@ -412,8 +439,8 @@ void checker_note_start(struct checker *checker, uint64_t node_id, bool with_kep
  * stretched by the slowest clock. While a node still doubts itself in the calm, 10 s more, in which
  * its score falls and stays low, and T + I + W, since it counts anew then. In a group with a
  * velocity limit, a window and one V more for each part of its members that may leave together, and
- * once for those that left before a restart.
- * What a hold keeps in service stays there. */
+ * once for those that left before a restart; in one that is in the shadow of a changed check, all
+ * of its cycles and 3 V more. What a hold or a stopped shadow keeps in service stays there. */
 #define CHECK_CLOCK_PPM_MAX 50000
 uint64_t checker_bound_ns(const struct checker *checker, const struct catalog_group *group);
 /* The longest bound of the newest catalog. */

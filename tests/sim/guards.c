@@ -60,6 +60,21 @@ void guards_hear(struct checker *checker, struct witness *witness, const struct 
     }
 }
 
+bool guards_is_member(const struct catalog_backend *backend)
+{
+    return backend->life != LIFE_REMOVING && backend->spec.admin_state == ADMIN_ENABLED;
+}
+
+uint64_t guards_lasts_ns(uint64_t *since_ns, bool is_so, uint64_t now_ns)
+{
+    if (!is_so) {
+        *since_ns = 0;
+        return 0;
+    }
+    *since_ns = *since_ns == 0 ? now_ns : *since_ns;
+    return now_ns - *since_ns;
+}
+
 /* --- velocity --- */
 
 static uint32_t limit_of(const struct catalog_group *group)
@@ -68,8 +83,7 @@ static uint32_t limit_of(const struct catalog_group *group)
     unsigned n = 0;
 
     for (uint32_t i = 0; i < group->n_backends; i++) {
-        n += group->backends[i].life != LIFE_REMOVING &&
-             group->backends[i].spec.admin_state == ADMIN_ENABLED;
+        n += guards_is_member(&group->backends[i]);
     }
     if (guard->velocity_percent == 0 || n < guard->exempt_below) {
         return 0;
@@ -304,6 +318,7 @@ void guards_keep(const struct checker *checker, struct witness *witness,
 
             witness->kept[row].at_ns = now_ns;
             alarm_keep(witness, group, &witness->rows[row], &witness->kept[row]);
+            shadow_keep(witness, group, &witness->kept[row]);
         }
     }
 }
@@ -315,6 +330,19 @@ uint64_t guards_kept_error_ns(const struct kept_row *kept, uint64_t now_ns)
 
 /* --- one backend, one group --- */
 
+static void freeze_in_shadow(struct checker *checker, const struct world_node *node,
+                             const struct edge *edge, struct judged *row)
+{
+    char at[ENDPOINT_TEXT_BYTES];
+
+    row->frozen = FROZEN_BY_SHADOW;
+    checker->sometimes->shadow_froze += row->was_frozen != FROZEN_BY_SHADOW;
+    if (edge->line->health_state == HEALTH_UNHEALTHY) {
+        checker_fail(checker, node, "R-CFG-4: %s/%s was ejected in the shadow of a changed check",
+                     edge->group->spec.name, endpoint_format(&edge->line->at, at));
+    }
+}
+
 void guards_freeze(struct checker *checker, const struct witness *witness,
                    const struct world_node *node, const struct edge *edge, struct judged *row)
 {
@@ -322,12 +350,16 @@ void guards_freeze(struct checker *checker, const struct witness *witness,
     bool is_held = guards_hold(witness, edge->group);
     bool is_ejection = row->state == HEALTH_HEALTHY && edge->followed == 'd';
 
+    bool is_in_shadow = shadow_is_on(guarded);
+
     row->was_frozen = row->frozen;
     row->frozen = FROZEN_NOT;
     judge_isolation(checker, witness, node, edge, row);
     if (is_held) {
         judge_hold(checker, node, edge, row);
     }
+    checker->sometimes->shadow_let_recover +=
+        is_in_shadow && row->state == HEALTH_UNHEALTHY && edge->followed == 'u';
     if (!is_ejection) {
         checker->sometimes->velocity_taken_back += row->was_frozen == FROZEN_BY_VELOCITY;
         return;
@@ -335,6 +367,8 @@ void guards_freeze(struct checker *checker, const struct witness *witness,
     if (is_held) {
         checker->sometimes->hold_froze += row->was_frozen != FROZEN_BY_HOLD;
         row->frozen = FROZEN_BY_HOLD;
+    } else if (is_in_shadow) {
+        freeze_in_shadow(checker, node, edge, row);
     } else if (guarded->limit > 0) {
         pass_velocity(checker, node, guarded, edge, row);
     } else {

@@ -39,6 +39,13 @@ void guards_hear(struct checker *checker, struct witness *witness,
 /* What last-known-good keeps of a guard with a backend's verdict. */
 void guards_keep(const struct checker *checker, struct witness *witness,
                  const struct world_node *node);
+bool guards_is_member(const struct catalog_backend *backend);
+/* How long, by now, what `is_so` says has been so; since_ns: the caller's, of that. */
+uint64_t guards_lasts_ns(uint64_t *since_ns, bool is_so, uint64_t now_ns);
+/* shadow.c: as the engine says after this step. */
+bool shadow_is_on(const struct guarded *guarded);
+void shadow_keep(const struct witness *witness, const struct catalog_group *group,
+                 struct kept_row *kept);
 void alarm_keep(const struct witness *witness, const struct catalog_group *group,
                 const struct judged *row, struct kept_row *kept);
 /* How wrong a time of before the restart may be: while it was down the node's clock was another. */

@@ -125,6 +125,7 @@ static void calm(struct sim *sim)
 
         world_set_truth(&sim->world, &sim->world.backends[i].at, &truth);
     }
+    story_accept_checks(sim);
     if (story_has_long_windows(sim)) {
         world_run(&sim->world, sim->world.now_ns + 5 * WORLD_SECOND); /* some wait by now */
         story_shorten_windows(sim);

@@ -112,6 +112,10 @@ static void random_guard(struct sim *sim, struct server_group *group)
     group->guard = guard_policy_of(GUARD_PRESET_OFF);
     group->guard.correlated_alarm = story_below(sim, 8) != 0;
     if (story_below(sim, 3) == 0) {
+        group->guard.shadow_cycles = (uint16_t)(1 + story_below(sim, 6));
+        group->guard.shadow_stop = story_below(sim, 4) != 0;
+    }
+    if (story_below(sim, 3) == 0) {
         group->guard.velocity_percent = (uint8_t)(1 + story_below(sim, 60));
         group->guard.velocity_window_ms = short_window_ms(sim);
         group->guard.exempt_below = (uint16_t)story_below(sim, 4);
@@ -241,7 +245,8 @@ static void change_group(struct sim *sim, const char *name)
         story_put_group(sim, name);
         return;
     }
-    switch (story_below(sim, 6)) {
+    /* What a shadow is for is not to be waited for. */
+    switch (spec.guard.shadow_cycles > 0 && story_below(sim, 3) == 0 ? 0 : story_below(sim, 6)) {
     case 5:
         change_guard(sim, &spec);
         sim->sometimes->guard_was_changed++;
@@ -348,6 +353,20 @@ bool story_has_long_windows(struct sim *sim)
         }
     }
     return false;
+}
+
+void story_accept_checks(struct sim *sim)
+{
+    for (unsigned i = 0; i < SIM_GROUPS; i++) {
+        const struct catalog_group *group = find_group(sim, sim->groups[i]);
+        struct server_group spec;
+
+        if (group != NULL && group->spec.guard.shadow_cycles > 0 && story_below(sim, 3) == 0 &&
+            clone_group(sim, sim->groups[i], &spec)) {
+            spec.guard.shadow_cycles = 0;
+            put_changed(sim, &spec);
+        }
+    }
 }
 
 void story_shorten_windows(struct sim *sim)

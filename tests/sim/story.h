@@ -32,6 +32,8 @@ void story_end_holds(struct sim *sim);
  * their group is checked no more. */
 bool story_has_long_windows(struct sim *sim);
 void story_shorten_windows(struct sim *sim);
+/* Shadows of changed checks end, of some groups. */
+void story_accept_checks(struct sim *sim);
 struct endpoint story_backend(struct sim *sim);
 struct truth story_truth(struct sim *sim);
 void story_start_node(struct sim *sim, uint64_t id);

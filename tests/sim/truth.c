@@ -16,6 +16,9 @@ uint64_t checker_bound_ns(const struct checker *checker, const struct catalog_gr
     whole_ms +=
         guards_delay_ns(group, catalog_settings(catalog)->vote_interval_ms * WORLD_MS) / WORLD_MS;
 
+    if (checker->was_in_shadow[group->row.row]) {
+        whole_ms += group->spec.guard.shadow_cycles * cycle_ms + 3000;
+    }
     if (checker->is_doubted) {
         whole_ms += 10000 + cycle_ms + window_ms;
     }
@@ -35,14 +38,20 @@ uint64_t checker_longest_bound_ns(const struct checker *checker)
     return longest_ns;
 }
 
-static bool is_as_truth(const struct checker *checker, uint32_t id, const struct judged *row,
+/* is_stopped: the shadow of its group. */
+static bool is_as_truth(const struct checker *checker, uint32_t id, bool is_stopped,
                         const struct catalog_backend *backend)
 {
+    const struct judged *row = &checker->nodes[id]->rows[backend->row.row];
     const struct truth *truth = &world_backend(checker->world, &backend->spec.at)->truth[id];
     uint8_t wanted = truth->reason == REASON_OK ? HEALTH_HEALTHY : HEALTH_UNHEALTHY;
 
     if (wanted == HEALTH_UNHEALTHY && row->frozen == FROZEN_BY_HOLD) {
         checker->sometimes->hold_in_the_calm++; /* it stays, and is used as healthy */
+        return true;
+    }
+    if (wanted == HEALTH_UNHEALTHY && row->frozen == FROZEN_BY_SHADOW && is_stopped) {
+        checker->sometimes->shadow_in_the_calm++;
         return true;
     }
     return row->target_slot == CATALOG_NO_SLOT ||
@@ -55,12 +64,13 @@ static void check_group_truth(struct checker *checker, uint32_t id,
 {
     uint64_t bound_ns = checker_bound_ns(checker, group);
     uint64_t passed_ns = checker->world->now_ns - checker->calm_ns;
+    const struct guarded *guarded = &checker->nodes[id]->guarded[group->row.row];
 
     for (uint32_t j = 0; j < group->n_backends; j++) {
         const struct catalog_backend *backend = &group->backends[j];
         const struct judged *row = &checker->nodes[id]->rows[backend->row.row];
 
-        if (is_as_truth(checker, id, row, backend)) {
+        if (is_as_truth(checker, id, guarded->shadow.was_stopped, backend)) {
             checker->sometimes->ended_as_truth += passed_ns > bound_ns;
         } else if (passed_ns > bound_ns) {
             checker_fail(checker, &checker->world->nodes[id],
@@ -82,6 +92,11 @@ void checker_check_truth(struct checker *checker)
             continue;
         }
         checker->is_doubted |= checker->nodes[id]->suspect_mask != 0;
+        for (size_t i = 0; i < catalog_n_groups(catalog); i++) {
+            uint32_t row = catalog_group_at(catalog, i)->row.row;
+
+            checker->was_in_shadow[row] |= checker->nodes[id]->guarded[row].shadow.is_on;
+        }
         if (checker->nodes[id]->catalog != catalog &&
             checker->world->now_ns > checker->calm_ns + 2 * WORLD_SECOND) {
             checker_fail(checker, &checker->world->nodes[id],

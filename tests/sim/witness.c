@@ -396,11 +396,11 @@ static void follow_row(struct checker *checker, struct witness *witness,
         begin_row(checker, witness, backend, now_ns);
     } else if (row->state == HEALTH_UNAVAILABLE) {
         row->state = HEALTH_HEALTHY;
-        row->held_check_changed = true;
+        row->held_check_changed = row->was_changed = true;
     } else if (is_other && row->state == HEALTH_INITIAL) {
         row->initial_ns = now_ns;
     } else if (is_other) {
-        row->held_check_changed = true;
+        row->held_check_changed = row->was_changed = true;
         row->gray = row->unreachable = false;
         checker->sometimes->held_check_changed++;
     }
