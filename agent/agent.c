@@ -346,6 +346,7 @@ static void agent_close(struct agent *agent)
         watchdog_remove(agent->watchdog, &agent->probe_loop);
     }
     probe_thread_stop(agent->probes);
+    probe_now_free(agent->probes_now);
     agent_doubt_close(agent);
     if (agent->store != NULL) {
         store_stop(agent->store); /* hands leadership over */

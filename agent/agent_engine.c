@@ -11,14 +11,6 @@
 
 /* --- actions --- */
 
-static struct addr probe_source(const struct agent *agent, const struct probe_change *change)
-{
-    uint8_t family = change->target->to.addr.family;
-    const struct addr *own = &agent->config->probe_sources[family == ADDR_IPV4 ? 0 : 1];
-
-    return own->family != ADDR_NONE ? *own : change->source;
-}
-
 static void carry_out_probes(struct agent *agent)
 {
     const struct engine_actions *actions = &agent->actions;
@@ -30,7 +22,9 @@ static void carry_out_probes(struct agent *agent)
             probe_plan_editor_remove(&agent->plan, change->id);
             continue;
         }
-        struct probe_target target = {.id = change->id, .source = probe_source(agent, change)};
+        struct probe_target target = {
+            .id = change->id,
+            .source = agent_probe_source(agent, change->target->to.addr.family, &change->source)};
         catalog_target_definition(change->target, &target.definition);
         int rc = probe_plan_editor_set(&agent->plan, &target, change->is_at_start);
         if (rc != 0) {
@@ -218,6 +212,7 @@ void agent_probe_woken(void *user)
 
     if (!agent->is_stopping) {
         agent_doubt_results(agent);
+        agent_probe_now_results(agent);
     }
     for (uint32_t n = 0; agent->probes != NULL && !agent->is_stopping; n++) {
         if (n == AGENT_RESULTS_PER_TURN) {
@@ -305,13 +300,16 @@ void agent_take_catalog(struct agent *agent)
 static int start_probes(struct agent *agent, struct errmsg *err)
 {
     struct probe_thread_options options = {
-        .loop = {.node_id = agent->node_id, .n_allowed = agent->config->n_allowed},
+        .loop = agent_probe_options(agent),
         .results_wake = &agent->probe_wake,
         .watched = &agent->probe_loop,
         .makes_packets = true,
     };
 
-    memcpy(options.loop.allowed, agent->config->allowed, sizeof options.loop.allowed);
+    agent->probes_now = probe_now_new(&options.loop, &agent->probe_wake);
+    if (agent->probes_now == NULL) {
+        return errmsg_set(err, ERR_NOMEM, "no memory for probes on demand");
+    }
     int rc = probe_thread_start(&options, &agent->probes, err);
     if (rc == 0) {
         watchdog_add(agent->watchdog, &agent->probe_loop, "probe", probe_thread_id(agent->probes),

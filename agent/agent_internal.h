@@ -6,6 +6,7 @@
  * agent_table.c   forwarding table, layouts on the pool, status files
  * agent_lkg.c     last-known-good: read at start, written on the pool
  * agent_rpc.c     calls between mesh, RPC server, store and peers
+ * agent_probe.c   where probes come from; probes on demand
  * agent_view.c    what people may ask: node, peers, readiness, counters
  * agent_doubt.c   what this node measures of itself: late loops, sentinels
  * agent_log.c     the engine's events as lines of the log
@@ -26,6 +27,7 @@
 #include "agent/loop/zap.h"
 #include "agent/loop/zmq_hub.h"
 #include "agent/mesh/mesh.h"
+#include "agent/probe/probe_now.h"
 #include "agent/probe/probe_plan.h"
 #include "agent/probe/probe_thread.h"
 #include "agent/probe/sentinel_port.h"
@@ -217,6 +219,7 @@ struct agent {
     struct agent_kept kept;
     struct probe_plan_editor plan;
     struct probe_thread *probes;
+    struct probe_now *probes_now;
     struct agent_doubt doubt;
     struct data_plane_row *plane_rows;
     struct drain_row *drain_rows;
@@ -266,6 +269,19 @@ void agent_take_catalog(struct agent *agent);
 void agent_probe_woken(void *agent);
 void agent_on_peer_message(void *agent, uint64_t peer, const struct peer_message *message);
 void agent_on_engine_timer(uv_timer_t *timer);
+
+/* --- agent_probe.c --- */
+/* Where this node's probes of an address of that family come from: the agent's own option, else
+ * what the catalog says; ADDR_NONE = the kernel's choice. */
+struct addr agent_probe_source(const struct agent *agent, uint8_t family,
+                               const struct addr *catalog_source);
+/* For probe threads: which node, and what it may probe. */
+struct probe_loop_options agent_probe_options(const struct agent *agent);
+/* Hook of the RPC server: a probe on demand. */
+int agent_probe_now(void *agent, uint64_t cookie, const struct probe_target *target,
+                    struct errmsg *err);
+/* Those that have ended. */
+void agent_probe_now_results(struct agent *agent);
 
 /* --- agent_table.c --- */
 int agent_table_open(struct agent *agent, struct errmsg *err);

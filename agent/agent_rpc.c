@@ -319,6 +319,7 @@ int agent_rpc_open(struct agent *agent, struct errmsg *err)
                                     .init = hook_init,
                                     .check = hook_check,
                                     .simulate = hook_simulate,
+                                    .probe = agent_probe_now,
                                     .store = agent_view_store,
                                     .forward = hook_forward,
                                     .ask_peers = hook_ask_peers,

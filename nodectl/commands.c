@@ -34,6 +34,23 @@ const struct ctl_command ctl_commands[] = {
      .n_args_min = 1,
      .n_args_max = 1},
     {.section = "Everyday",
+     .name = "probe",
+     .arguments = "GROUP/BACKEND",
+     .summary = "probe a backend once, now, and show every step with its time",
+     .help = "The asked node, or those named, make one attempt beside their schedule, as the "
+             "group's check says: the address and port that are really probed, where it comes "
+             "from, packets or lines, ICMP errors, the reason. It counts in no streak, vote or "
+             "verdict. A backend whose checks are off or that is in maintenance is probed, too. "
+             "Each node makes at most 4 at a time, and one of a backend each second (busy, exit "
+             "code 10, beyond that). Exits with 0 when all passed, with 1 when not. Needs the role "
+             "operator.",
+     .examples = "nodectl probe web/10.77.0.1:8080\nnodectl probe web/web-1 --all-nodes\nnodectl "
+                 "probe web/10.77.0.1:8080 --from 2 -o json",
+     .run = cmd_probe,
+     .n_args_min = 1,
+     .n_args_max = 1,
+     .flags = {FLAG_FROM, FLAG_ALL_NODES}},
+    {.section = "Everyday",
      .name = "events",
      .arguments = "",
      .summary = "what changed on the asked node, newest last",

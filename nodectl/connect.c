@@ -180,11 +180,11 @@ static void keep_status(struct ctl *ctl, const struct rpc_result *result)
     }
 }
 
-static void advise(struct ctl *ctl, const char *method, int rc)
+static void advise(struct ctl *ctl, const char *method, int rc, bool is_answered)
 {
     const struct wire_method *called = wire_method_find(method);
 
-    if (rc == ERR_UNREACHABLE && !ctl_has(ctl, FLAG_ENDPOINTS)) {
+    if (rc == ERR_UNREACHABLE && !is_answered && !ctl_has(ctl, FLAG_ENDPOINTS)) {
         ctl_hint(ctl, "is jury-agent running here? --socket names its unix socket, --endpoints a "
                       "node elsewhere");
     } else if (rc == ERR_FORCE) {
@@ -208,8 +208,10 @@ int ctl_call(struct ctl *ctl, const char *method, const ProtobufCMessage *reques
     if (rc != 0) {
         return rc;
     }
-    struct rpc_call call = {
-        .method = method, .request = request, .stale = ctl->is_stale || ctl_has(ctl, FLAG_STALE)};
+    struct rpc_call call = {.method = method,
+                            .request = request,
+                            .stale = ctl->is_stale || ctl_has(ctl, FLAG_STALE),
+                            .timeout_ms = ctl_has(ctl, FLAG_TIMEOUT) ? 0 : ctl->patience_ms};
     rc = rpc_client_call(ctl->client, &call, result, &err);
     if (rc == 0) {
         if (ctl_has(ctl, FLAG_VERBOSE) && result->header != NULL) {
@@ -221,7 +223,7 @@ int ctl_call(struct ctl *ctl, const char *method, const ProtobufCMessage *reques
     }
     ctl_fail(ctl, rc, "%s", err.text);
     keep_status(ctl, result);
-    advise(ctl, method, rc);
+    advise(ctl, method, rc, result->header != NULL);
     return rc;
 }
 

@@ -54,6 +54,7 @@ struct ctl {
     struct ctl_value *values;  /* by index of the flag table */
     struct rpc_client *client; /* made by the first call */
     bool is_stale;             /* as with --stale; for polling */
+    uint32_t patience_ms;      /* of a call, unless --timeout is given; 0 = its default */
     struct ctl_failure failure;
 };
 

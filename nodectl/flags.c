@@ -169,6 +169,14 @@ const struct ctl_flag ctl_flags[CTL_N_FLAGS] = {
     [FLAG_EXAMPLE] = {.name = "example",
                       .type = CTL_FLAG_SWITCH,
                       .help = "print a complete document of the kind, ready to edit"},
+    [FLAG_FROM] = {.name = "from",
+                   .argument = "NODE",
+                   .type = CTL_FLAG_LIST,
+                   .help = "id of the node that probes, instead of the asked one; may be given "
+                           "again"},
+    [FLAG_ALL_NODES] = {.name = "all-nodes",
+                        .type = CTL_FLAG_SWITCH,
+                        .help = "from every node that has a vote"},
 };
 
 struct ctl_value {

@@ -41,6 +41,8 @@ enum ctl_flag_id {
     FLAG_OUT,
     FLAG_PUBLIC,
     FLAG_EXAMPLE,
+    FLAG_FROM,
+    FLAG_ALL_NODES,
     CTL_N_FLAGS
 };
 

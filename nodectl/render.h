@@ -16,6 +16,7 @@
 #include "jury/v1/event.pb-c.h"
 #include "jury/v1/group.pb-c.h"
 #include "jury/v1/listener.pb-c.h"
+#include "jury/v1/probe.pb-c.h"
 #include "jury/v1/simulation.pb-c.h"
 #include "jury/v1/verdict.pb-c.h"
 #include "nodectl/ctl.h"
@@ -107,6 +108,7 @@ void render_why(struct ctl *ctl, const Jury__V1__WhyResponse *why, uint64_t revi
 const char *render_event_word(Jury__V1__EventType type);
 void render_events(struct ctl *ctl, Jury__V1__Event *const events[], size_t n_events);
 void render_event_line(FILE *out, const Jury__V1__Event *event);
+void render_probes(struct ctl *ctl, const Jury__V1__ProbeBackendResponse *answer);
 void render_simulation(struct ctl *ctl, const Jury__V1__SimulateGroupResponse *answer);
 
 #endif

@@ -257,7 +257,11 @@ static void read_error(const struct ip_view *ip, struct packet_seen *seen)
         quoted.n_bytes < QUOTED_TCP_BYTES) {
         return;
     }
-    *seen = (struct packet_seen){.kind = PACKET_UNREACHABLE, .tcp = read_start(&quoted)};
+    *seen = (struct packet_seen){.kind = PACKET_UNREACHABLE,
+                                 .tcp = read_start(&quoted),
+                                 .by = ip->from,
+                                 .icmp_type = ip->payload[0],
+                                 .icmp_code = ip->payload[1]};
 }
 
 struct packet_seen packet_read(const uint8_t *bytes, size_t n_bytes, bool is_sum_checked)

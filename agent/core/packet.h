@@ -50,6 +50,9 @@ struct packet_seen {
     /* SEGMENT: as it came. UNREACHABLE: as quoted; ack and flags are 0, the quotation may end
      * before them (RFC 792 promises 8 bytes). */
     struct packet_tcp tcp;
+    struct addr by; /* UNREACHABLE: who says so, and how */
+    uint8_t icmp_type;
+    uint8_t icmp_code;
 };
 
 /* bytes: from the IP header on, maybe cut at the end; the IP header's own length counts, what is

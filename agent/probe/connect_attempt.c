@@ -4,6 +4,7 @@
 
 #include "agent/probe/connect_engine.h"
 #include "agent/probe/connect_socket.h"
+#include "agent/probe/connect_trace.h"
 #include "common/base/clock.h"
 
 uint32_t attempt_index(const struct connect_engine *engine, const struct attempt *attempt)
@@ -43,6 +44,7 @@ void attempt_release(struct connect_engine *engine, struct attempt *attempt, enu
 {
     assert(attempt->step != STEP_FREE);
     if (attempt->fd >= 0) {
+        connect_trace_closing(engine, attempt, ending);
         if (ending == END_BY_FIN) {
             connect_socket_finish(attempt->fd);
         } else {

@@ -8,7 +8,9 @@
 
 #include "agent/probe/connect_attempt.h"
 #include "agent/probe/connect_socket.h"
+#include "agent/probe/connect_trace.h"
 #include "agent/probe/probe_events.h"
+#include "agent/probe/probe_note.h"
 #include "common/base/clock.h"
 #include "common/base/limits.h"
 
@@ -66,6 +68,7 @@ static void on_connecting(struct connect_engine *engine, struct attempt *attempt
 {
     enum probe_reason reason = connect_socket_error(attempt->fd);
 
+    connect_trace_connecting(engine, attempt, reason);
     const struct health_check *check = &attempt->probe.target->definition.check;
     if (reason == REASON_CONNECT_INTERRUPT && check->type == CHECK_TYPE_TCP && !has_line(check)) {
         reason = REASON_NONE; /* the SYN-ACK came, and this is all that is asked for */
@@ -120,11 +123,13 @@ static void on_timer(struct connect_engine *engine, struct attempt *attempt)
         attempt_end(engine, attempt, (enum probe_reason)attempt->probe.refused_reason);
         break;
     case STEP_CONNECTING:
+        probe_note(&engine->base, PROBE_STEP_DEADLINE);
         attempt_end(engine, attempt, REASON_CONNECT_TIMEOUT);
         break;
     case STEP_SENDING:
     case STEP_RECEIVING:
     case STEP_SECURED:
+        probe_note(&engine->base, PROBE_STEP_DEADLINE);
         attempt_end(engine, attempt, REASON_RECV_RESPONSE_TIMEOUT);
         break;
     case STEP_LINGERING:
@@ -148,6 +153,7 @@ static void engine_run(struct probe_engine *base, const struct probe_sink *sink)
         return; /* nothing to ask the kernel for */
     }
     engine->sink = sink;
+    connect_trace_look(engine);
     probe_events_serve(base, on_event);
     while (timers_pop(&engine->places.timers, now_ns, &place)) {
         on_timer(engine, &engine->attempts[place]);
@@ -191,6 +197,7 @@ static void engine_submit(struct probe_engine *base, const struct probe_target *
     attempt->probe.refused_reason = (uint8_t)reason;
     attempt->step = reason == REASON_NONE ? STEP_CONNECTING : STEP_REFUSED;
     http_reply_init(&attempt->reply);
+    connect_trace_opened(engine, attempt);
     timers_set(&engine->places.timers, place,
                reason == REASON_NONE ? attempt->probe.deadline_ns : start_ns);
 }

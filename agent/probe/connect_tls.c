@@ -9,6 +9,7 @@
 #include "agent/probe/connect_attempt.h"
 #include "agent/probe/connect_engine.h"
 #include "agent/probe/probe_errno.h"
+#include "agent/probe/probe_note.h"
 #include "agent/probe/tls_session.h"
 #include "common/base/limits.h"
 #include "common/base/plant.h"
@@ -41,7 +42,7 @@ void attempt_drop_tls(struct attempt *attempt)
 
 /* Send what the session has. What the socket does not take waits for its next event; of a
  * connection that is closed already, the answer may have come before. Returns 0 or an errno. */
-static int push(struct attempt *attempt)
+static int push(struct probe_engine *base, struct attempt *attempt)
 {
     const void *bytes;
     size_t n_bytes;
@@ -50,6 +51,7 @@ static int push(struct attempt *attempt)
         ssize_t n = send(attempt->fd, bytes, n_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
 
         if (n >= 0) {
+            probe_note_sealed(base, PROBE_STEP_DATA_SENT, (size_t)n);
             tls_session_drop(attempt->tls, (size_t)n);
         } else if (errno == EAGAIN) {
             break;
@@ -66,7 +68,7 @@ static int push(struct attempt *attempt)
 /* False: the probe has ended. */
 static bool flush(struct connect_engine *engine, struct attempt *attempt)
 {
-    int errnum = push(attempt);
+    int errnum = push(&engine->base, attempt);
 
     if (errnum != 0) {
         attempt_end(engine, attempt, probe_reason_of_errno(PROBE_CALL_TRANSFER, errnum));
@@ -84,7 +86,7 @@ static void conclude(struct connect_engine *engine, struct attempt *attempt,
     }
     attempt_deliver(engine, attempt, reason);
     tls_session_finish(attempt->tls);
-    (void)push(attempt); /* politeness alone: the result is out */
+    (void)push(&engine->base, attempt); /* politeness alone: the result is out */
     attempt_drop_tls(attempt);
     attempt->n_received = 0;
     attempt_begin_linger(engine, attempt);
@@ -109,6 +111,7 @@ static bool read_reply(struct connect_engine *engine, struct attempt *attempt)
         case TLS_DONE:
             break;
         }
+        probe_note_bytes(&engine->base, PROBE_STEP_DATA_RECEIVED, buffer, n);
         if (http_reply_feed(&attempt->reply, buffer, n) != HTTP_REPLY_MORE) {
             conclude(engine, attempt, http_reply_judge(&attempt->reply, &http->expect));
             return false;
@@ -123,6 +126,7 @@ static bool go_inside(struct connect_engine *engine, struct attempt *attempt)
     const struct tls_check *tls = &definition->check.tls;
     char request[HTTP_REQUEST_BYTES_MAX];
 
+    probe_note(&engine->base, PROBE_STEP_TLS_ESTABLISHED);
     attempt->cert = tls_session_cert_end(attempt->tls, tls);
     enum probe_reason reason = tls_session_judge(attempt->tls, tls);
     if (reason != REASON_OK || !check_asks_http(&definition->check)) {
@@ -134,6 +138,7 @@ static bool go_inside(struct connect_engine *engine, struct attempt *attempt)
         attempt_end(engine, attempt, REASON_TLS_HANDSHAKE_FAILED);
         return false;
     }
+    probe_note_bytes(&engine->base, PROBE_STEP_DATA_SENT, request, n_bytes);
     attempt->is_inside = true;
     return true;
 }

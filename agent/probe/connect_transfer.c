@@ -5,6 +5,7 @@
 
 #include "agent/probe/connect_attempt.h"
 #include "agent/probe/probe_errno.h"
+#include "agent/probe/probe_note.h"
 
 bool attempt_send(struct connect_engine *engine, struct attempt *attempt, const void *bytes,
                   size_t n_bytes)
@@ -16,6 +17,7 @@ bool attempt_send(struct connect_engine *engine, struct attempt *attempt, const 
                          MSG_NOSIGNAL | MSG_DONTWAIT);
 
         if (n >= 0) {
+            probe_note_bytes(&engine->base, PROBE_STEP_DATA_SENT, all + attempt->n_sent, (size_t)n);
             attempt->n_sent = (uint16_t)(attempt->n_sent + n);
         } else if (errno == EAGAIN) {
             return false;
@@ -40,15 +42,24 @@ size_t attempt_read(struct connect_engine *engine, struct attempt *attempt, void
         n = recv(attempt->fd, bytes, n_bytes, MSG_DONTWAIT);
     } while (n < 0 && errno == EINTR);
     if (n > 0) {
+        if (attempt->tls != NULL) {
+            probe_note_sealed(&engine->base, PROBE_STEP_DATA_RECEIVED, (size_t)n);
+        } else {
+            probe_note_bytes(&engine->base, PROBE_STEP_DATA_RECEIVED, bytes, (size_t)n);
+        }
         attempt->n_received += (uint32_t)n;
         return (size_t)n;
     }
     if (n < 0 && errno == EAGAIN) {
         attempt->is_readable = false;
     } else {
-        attempt_end(engine, attempt,
-                    n == 0 ? REASON_CONNECT_INTERRUPT
-                           : probe_reason_of_errno(PROBE_CALL_TRANSFER, errno));
+        enum probe_reason reason =
+            n == 0 ? REASON_CONNECT_INTERRUPT : probe_reason_of_errno(PROBE_CALL_TRANSFER, errno);
+
+        if (n < 0 && errno == ECONNRESET) {
+            probe_note(&engine->base, PROBE_STEP_RST_RECEIVED);
+        }
+        attempt_end(engine, attempt, reason);
     }
     return 0;
 }

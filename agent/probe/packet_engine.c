@@ -11,6 +11,7 @@
 #include "agent/probe/packet_sources.h"
 #include "agent/probe/probe_attempt.h"
 #include "agent/probe/probe_buckets.h"
+#include "agent/probe/probe_note.h"
 #include "agent/probe/probe_places.h"
 #include "common/base/clock.h"
 #include "common/base/hash.h"
@@ -125,12 +126,14 @@ static struct packet_tcp segment_of(const struct packet_attempt *attempt, uint32
 }
 
 /* One that nobody waits for, and on which nothing depends. */
-static void send_alone(const struct packet_engine *engine, const struct packet_attempt *attempt,
+static void send_alone(struct packet_engine *engine, const struct packet_attempt *attempt,
                        uint8_t flags)
 {
     const struct packet_tcp tcp = segment_of(attempt, attempt->isn + 1, flags);
 
-    (void)packet_socket_send(&engine->sock, &tcp);
+    if (packet_socket_send(&engine->sock, &tcp) == REASON_NONE && flags == PACKET_RST) {
+        probe_note(&engine->base, PROBE_STEP_RST_SENT);
+    }
 }
 
 /* Of the SYNs that are sent (RFC 6298: an initial timeout of 1 s that doubles). */
@@ -154,13 +157,19 @@ static void send_batch(struct packet_engine *engine, unsigned which)
 {
     enum probe_reason reasons[PACKET_BATCH];
     unsigned n = engine->batches[which].n;
+    uint64_t at_ns = engine->base.trace != NULL ? clock_monotonic_ns() : 0;
 
     packet_batch_send(&engine->batches[which], &engine->sock, which == 0 ? ADDR_IPV4 : ADDR_IPV6,
                       reasons);
     for (unsigned i = 0; i < n; i++) {
+        struct packet_attempt *attempt = &engine->attempts[engine->batch_places[which][i]];
+
         if (reasons[i] != REASON_NONE) {
-            refuse(engine, &engine->attempts[engine->batch_places[which][i]], reasons[i]);
+            refuse(engine, attempt, reasons[i]);
+            continue;
         }
+        probe_note_at(&engine->base, at_ns,
+                      attempt->n_syns == 1 ? PROBE_STEP_SYN_SENT : PROBE_STEP_SYN_REPEATED);
     }
 }
 
@@ -250,6 +259,10 @@ static enum probe_reason begin(struct packet_engine *engine, struct packet_attem
         return REASON_LOCAL_NO_PORT;
     }
     attempt->isn = (uint32_t)random;
+    if (engine->base.trace != NULL) {
+        engine->base.trace->source =
+            (struct endpoint){.addr = attempt->source, .port = attempt->port};
+    }
     probe_buckets_enter(&engine->buckets, &target->definition.to, attempt->port,
                         index_of(engine, attempt));
     return REASON_NONE;
@@ -300,6 +313,26 @@ static enum probe_reason judge(const struct packet_attempt *attempt, const struc
     return flags == (PACKET_RST | PACKET_ACK) ? REASON_CONNECT_FAILED : REASON_NONE;
 }
 
+/* An answer, or what only looks like one. */
+static void note_packet(struct packet_engine *engine, const struct packet_seen *seen,
+                        uint64_t came_ns, enum probe_reason reason)
+{
+    struct probe_engine *base = &engine->base;
+
+    if (reason == REASON_NONE) {
+        probe_note_text(base, PROBE_STEP_IGNORED,
+                        seen->kind == PACKET_SEGMENT ? "it does not acknowledge this probe's SYN"
+                                                     : "an ICMP error about another SYN");
+    } else if (seen->kind == PACKET_UNREACHABLE) {
+        probe_note_icmp(base, &seen->by, seen->icmp_type, seen->icmp_code);
+    } else if (reason == REASON_OK) {
+        probe_note_at(base, came_ns, PROBE_STEP_SYN_ACK_RECEIVED);
+        probe_note_at(base, came_ns, PROBE_STEP_RST_SENT); /* by the kernel (packet_engine.h) */
+    } else {
+        probe_note_at(base, came_ns, PROBE_STEP_RST_RECEIVED);
+    }
+}
+
 static void take_packet(struct packet_engine *engine, const struct packet_seen *seen,
                         uint64_t came_ns)
 {
@@ -313,6 +346,9 @@ static void take_packet(struct packet_engine *engine, const struct packet_seen *
                                    ? REASON_NONE
                                    : judge(attempt, seen);
 
+    if (attempt != NULL && engine->base.trace != NULL) {
+        note_packet(engine, seen, came_ns, reason);
+    }
     if (reason == REASON_NONE) {
         probe_counters_add(engine->counters, PROBE_N_PACKETS_IGNORED, 1);
         return;
@@ -337,6 +373,7 @@ static void time_out(struct packet_engine *engine, struct packet_attempt *attemp
 {
     bool is_proof = engine->n_dropped == attempt->n_dropped;
 
+    probe_note(&engine->base, PROBE_STEP_DEADLINE);
     if (attempt->probe.target->definition.check.tcp.on_timeout == TCP_ON_TIMEOUT_RST) {
         send_alone(engine, attempt, PACKET_RST);
     }

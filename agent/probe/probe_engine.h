@@ -59,6 +59,7 @@ struct probe_sink {
 };
 
 struct probe_engine;
+struct probe_trace;
 
 struct probe_engine_ops {
     /* Ends all connections; no result is delivered. */
@@ -85,6 +86,7 @@ struct probe_engine {
     int fd;                      /* to poll for readability; -1 = none */
     enum probe_count counted_as; /* where the probes that it begins are counted */
     uint64_t quiet_ns;           /* until then fd need not be looked at, if next_ns is kept */
+    struct probe_trace *trace;   /* where it writes down what it does, kept; NULL = nobody looks */
 };
 
 /* The edge of a slot that comes after this time. */

@@ -118,13 +118,13 @@ static void on_result(void *user, const struct probe_result *result)
 
 /* --- starts --- */
 
-static bool is_allowed(const struct probe_loop *loop, const struct addr *to)
+bool probe_loop_allows(const struct probe_loop_options *options, const struct addr *to)
 {
-    if (loop->options.n_allowed == 0 || plant_is("probe-allowed")) {
+    if (options->n_allowed == 0 || plant_is("probe-allowed")) {
         return true;
     }
-    for (uint32_t i = 0; i < loop->options.n_allowed; i++) {
-        if (cidr_contains(&loop->options.allowed[i], to)) {
+    for (uint32_t i = 0; i < options->n_allowed; i++) {
+        if (cidr_contains(&options->allowed[i], to)) {
             return true;
         }
     }
@@ -165,7 +165,7 @@ static void start_probe(struct probe_loop *loop, struct target_id id, uint64_t n
     assert(lane->lost_ns == 0);
     const struct probe_target *target = &lane->planned->target;
     probe_counters_add(&loop->counters, PROBE_N_STARTED, 1);
-    if (!is_allowed(loop, &target->definition.to.addr)) {
+    if (!probe_loop_allows(&loop->options, &target->definition.to.addr)) {
         refuse(loop, id, REASON_LOCAL_FORBIDDEN, now_ns);
         return;
     }

@@ -56,6 +56,9 @@ struct probe_loop_options {
     struct cidr allowed[LIMIT_CIDRS];
 };
 
+/* Whether this node's own list lets it probe the address. */
+bool probe_loop_allows(const struct probe_loop_options *options, const struct addr *to);
+
 struct probe_loop {
     struct probe_loop_options options;
     struct probe_schedule schedule;

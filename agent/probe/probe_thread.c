@@ -11,16 +11,12 @@
 #include "agent/probe/connect_engine.h"
 #include "agent/probe/order_batch.h"
 #include "agent/probe/packet_engine.h"
+#include "agent/probe/probe_clocks.h"
 #include "agent/probe/probe_lateness.h"
 #include "agent/probe/udp_engine.h"
 #include "common/base/clock.h"
 #include "common/base/limits.h"
 #include "common/base/log.h"
-
-/* Two readings of CLOCK_MONOTONIC around CLOCK_BOOTTIME lie closer than this unless the thread was
- * interrupted between them. */
-#define CLOCK_PAIR_NS NS_PER_MS
-#define CLOCK_PAIR_TRIES 5
 
 struct probe_thread {
     /* shared */
@@ -39,23 +35,6 @@ struct probe_thread {
     struct probe_lateness lateness;
     struct probe_loop loop;
 };
-
-/* CLOCK_MONOTONIC and CLOCK_BOOTTIME of one moment: an interruption between the two readings would
- * look like a suspend. */
-static uint64_t read_clocks(uint64_t *ret_boottime_ns)
-{
-    uint64_t before_ns = clock_monotonic_ns();
-
-    for (unsigned n = 0; n < CLOCK_PAIR_TRIES; n++) {
-        *ret_boottime_ns = clock_boottime_ns();
-        uint64_t after_ns = clock_monotonic_ns();
-        if (after_ns - before_ns < CLOCK_PAIR_NS || n == CLOCK_PAIR_TRIES - 1) {
-            break;
-        }
-        before_ns = after_ns;
-    }
-    return before_ns;
-}
 
 static void take_newest_plan(struct probe_thread *thread, uint64_t now_ns)
 {
@@ -143,7 +122,7 @@ static void *thread_body(void *arg)
 {
     struct probe_thread *thread = arg;
     uint64_t boottime_ns;
-    uint64_t now_ns = read_clocks(&boottime_ns);
+    uint64_t now_ns = probe_clocks_read(&boottime_ns);
     bool is_woken = false;
 
     probe_lateness_init(&thread->lateness, now_ns, boottime_ns);
@@ -163,7 +142,7 @@ static void *thread_body(void *arg)
         uint64_t next_ns = next_wake_ns(thread, now_ns);
         probe_lateness_sleep(&thread->lateness, next_ns);
         is_woken = wait_until(thread, next_ns);
-        now_ns = read_clocks(&boottime_ns);
+        now_ns = probe_clocks_read(&boottime_ns);
         probe_lateness_wake(&thread->lateness, now_ns, boottime_ns);
     }
     return NULL;

@@ -14,6 +14,7 @@
 #include "agent/probe/probe_attempt.h"
 #include "agent/probe/probe_buckets.h"
 #include "agent/probe/probe_events.h"
+#include "agent/probe/probe_note.h"
 #include "agent/probe/probe_places.h"
 #include "agent/probe/udp_socket.h"
 #include "common/base/clock.h"
@@ -107,7 +108,24 @@ static enum probe_reason send_echo(struct udp_engine *engine, struct udp_attempt
     attempt->token = hash_128(&engine->key, seed, sizeof seed);
     const struct icmp_echo echo = {
         .id = engine->echo.id, .index = index_of(engine, attempt), .token = attempt->token};
-    return echo_socket_send(&engine->echo, attempt->probe.target, &echo);
+    enum probe_reason reason = echo_socket_send(&engine->echo, attempt->probe.target, &echo);
+
+    if (reason == REASON_NONE) {
+        probe_note(&engine->base, PROBE_STEP_ECHO_SENT);
+    }
+    return reason;
+}
+
+/* It left with the socket that was opened for it. */
+static void note_datagram(struct udp_engine *engine, const struct udp_attempt *attempt)
+{
+    const struct check_data *payload = &check_of(attempt)->payload;
+
+    if (engine->base.trace != NULL) {
+        probe_step_set_bytes(
+            probe_trace_add(engine->base.trace, attempt->probe.start_ns, PROBE_STEP_DATAGRAM_SENT),
+            payload->bytes, payload->n_bytes);
+    }
 }
 
 static enum probe_reason begin(struct udp_engine *engine, struct udp_attempt *attempt)
@@ -121,6 +139,8 @@ static enum probe_reason begin(struct udp_engine *engine, struct udp_attempt *at
         return reason;
     }
     probe_buckets_enter(&engine->buckets, &target->definition.to, 0, place);
+    probe_note_source(&engine->base, attempt->fd);
+    note_datagram(engine, attempt);
     return check_of(attempt)->method == UDP_PORT_ECHO ? send_echo(engine, attempt) : REASON_NONE;
 }
 
@@ -224,18 +244,21 @@ static bool take_one(struct udp_engine *engine, struct udp_attempt *attempt, enu
 static bool serve(struct udp_engine *engine, struct udp_attempt *attempt)
 {
     const struct addr *backend = &attempt->probe.target->definition.to.addr;
-    uint8_t bytes[LIMIT_UDP_PAYLOAD_BYTES];
-    size_t n_bytes = 0;
+    struct udp_news news;
     uint64_t token = probe_places_token(&engine->places, index_of(engine, attempt));
 
     for (unsigned n = 0; n < HEARD_MAX; n++) {
-        enum udp_heard heard = udp_socket_hear(attempt->fd, backend, bytes, sizeof bytes, &n_bytes);
+        enum udp_heard heard = udp_socket_hear(attempt->fd, backend, &news);
 
         if (heard == UDP_HEARD_NOTHING) {
             return false;
         }
+        if (news.told.sender.family != ADDR_NONE) {
+            probe_note_icmp(&engine->base, &news.told.sender, news.told.type, news.told.code);
+        }
         if (heard == UDP_HEARD_DATAGRAM) {
-            take_datagram(engine, attempt, bytes, n_bytes);
+            probe_note_bytes(&engine->base, PROBE_STEP_DATAGRAM_RECEIVED, news.bytes, news.n_bytes);
+            take_datagram(engine, attempt, news.bytes, news.n_bytes);
         }
         if (take_one(engine, attempt, heard) ||
             probe_places_of_token(&engine->places, token) == NO_PLACE) {
@@ -259,6 +282,7 @@ static void take_echo(struct udp_engine *engine, const struct icmp_echo *echo,
         probe_counters_add(engine->counters, PROBE_N_ICMP_IGNORED, 1);
         return;
     }
+    probe_note(&engine->base, PROBE_STEP_ECHO_RECEIVED);
     if (probe_attempt_is_overdue(&attempt->probe)) {
         end(engine, attempt,
             (struct probe_ending){.reason = REASON_NO_ECHO_REPLY, .is_answered = true});
@@ -333,6 +357,7 @@ static void on_timer(struct udp_engine *engine, struct udp_attempt *attempt)
         if (serve(engine, attempt)) {
             return;
         }
+        probe_note(&engine->base, PROBE_STEP_DEADLINE);
         reason = judge_timeout(engine, attempt);
     }
     end(engine, attempt, (struct probe_ending){.reason = reason});

@@ -1,9 +1,6 @@
 #include "agent/probe/udp_socket.h"
 
 #include <errno.h>
-#include <time.h>
-
-#include <linux/errqueue.h> /* wants struct timespec */
 #include <netinet/icmp6.h>
 #include <netinet/in.h>
 #include <netinet/ip_icmp.h>
@@ -19,14 +16,11 @@ static enum probe_reason prepare(int fd, const struct probe_target *target, int 
                                  uint64_t token)
 {
     const struct endpoint *to = &target->definition.to;
-    const int yes = 1;
-    const bool is_ipv6 = to->addr.family == ADDR_IPV6;
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = token};
     struct sockaddr_storage address;
     socklen_t n_bytes = connect_socket_address(&to->addr, to->port, &address);
 
-    if (setsockopt(fd, is_ipv6 ? SOL_IPV6 : SOL_IP, is_ipv6 ? IPV6_RECVERR : IP_RECVERR, &yes,
-                   sizeof yes) != 0) {
+    if (icmp_told_ask(fd, to->addr.family) != 0) {
         return probe_reason_of_errno(PROBE_CALL_SOCKET, errno);
     }
     enum probe_reason reason = connect_socket_bind(fd, target);
@@ -67,20 +61,20 @@ enum probe_reason udp_socket_open(const struct probe_target *target, int epoll_f
 
 /* --- what came --- */
 
-static bool is_port_unreachable(const struct sock_extended_err *error)
+static bool is_port_unreachable(const struct icmp_told *told)
 {
-    return (error->ee_origin == SO_EE_ORIGIN_ICMP && error->ee_type == ICMP_DEST_UNREACH &&
-            error->ee_code == ICMP_PORT_UNREACH) ||
-           (error->ee_origin == SO_EE_ORIGIN_ICMP6 && error->ee_type == ICMP6_DST_UNREACH &&
-            error->ee_code == ICMP6_DST_UNREACH_NOPORT);
+    return told->sender.family == ADDR_IPV6
+               ? told->type == ICMP6_DST_UNREACH && told->code == ICMP6_DST_UNREACH_NOPORT
+               : told->type == ICMP_DEST_UNREACH && told->code == ICMP_PORT_UNREACH;
 }
 
 /* "Fragmentation needed" is about the way, and our datagrams are small. */
-static bool is_unreachable(const struct sock_extended_err *error)
+static bool is_unreachable(const struct icmp_told *told)
 {
-    return (error->ee_origin == SO_EE_ORIGIN_ICMP && error->ee_type == ICMP_DEST_UNREACH &&
-            error->ee_code != ICMP_FRAG_NEEDED) ||
-           (error->ee_origin == SO_EE_ORIGIN_ICMP6 && error->ee_type == ICMP6_DST_UNREACH);
+    return told->sender.family == ADDR_IPV6
+               ? told->type == ICMP6_DST_UNREACH
+               : told->sender.family == ADDR_IPV4 && told->type == ICMP_DEST_UNREACH &&
+                     told->code != ICMP_FRAG_NEEDED;
 }
 
 /* This node's neighbour lookup ends in an ICMP error that it sends to itself. */
@@ -97,68 +91,32 @@ static bool is_own_address(int fd, const struct addr *addr)
     return addr_compare(&own, addr) == 0;
 }
 
-/* As the kernel gives it: who sent the message stands right behind (SO_EE_OFFENDER). */
-struct told_error {
-    struct sock_extended_err error;
-    struct sockaddr_in6 sender; /* or a sockaddr_in */
-};
-
-static enum udp_heard judge_error(int fd, const struct addr *backend, const struct told_error *told)
+static enum udp_heard judge_error(int fd, const struct addr *backend, const struct icmp_told *told)
 {
-    const struct sock_extended_err *error = &told->error;
-    struct sockaddr_storage address = {0};
-    struct addr sender;
-
-    if (!is_unreachable(error)) {
+    if (!is_unreachable(told)) {
         return UDP_HEARD_OTHER;
     }
-    memcpy(&address, &told->sender, sizeof told->sender);
-    connect_socket_read_address(&address, &sender);
-    if (addr_compare(&sender, backend) == 0) {
-        return is_port_unreachable(error) ? UDP_HEARD_REFUSED : UDP_HEARD_UNREACHABLE;
+    if (addr_compare(&told->sender, backend) == 0) {
+        return is_port_unreachable(told) ? UDP_HEARD_REFUSED : UDP_HEARD_UNREACHABLE;
     }
-    return !is_port_unreachable(error) && is_own_address(fd, &sender) ? UDP_HEARD_UNREACHABLE
-                                                                      : UDP_HEARD_OTHER;
+    return !is_port_unreachable(told) && is_own_address(fd, &told->sender) ? UDP_HEARD_UNREACHABLE
+                                                                           : UDP_HEARD_OTHER;
 }
 
-/* Room for the error and the address behind it, and for a timestamp that somebody may add. */
-#define CONTROL_BYTES 256
-
-static enum udp_heard hear_error(int fd, const struct addr *backend)
+enum udp_heard udp_socket_hear(int fd, const struct addr *backend, struct udp_news *ret_news)
 {
-    _Alignas(struct cmsghdr) uint8_t control[CONTROL_BYTES];
-    struct msghdr message = {.msg_control = control, .msg_controllen = sizeof control};
-    ssize_t n = recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT);
-
-    if (n < 0) {
-        return UDP_HEARD_NOTHING;
+    ret_news->told = (struct icmp_told){.sender.family = ADDR_NONE};
+    switch (icmp_told_next(fd, &ret_news->told)) {
+    case ICMP_READ_ERROR:
+        return judge_error(fd, backend, &ret_news->told);
+    case ICMP_READ_OTHER:
+        return UDP_HEARD_OTHER;
+    case ICMP_READ_NOTHING:
+        break;
     }
-    for (struct cmsghdr *one = CMSG_FIRSTHDR(&message); one != NULL;
-         one = CMSG_NXTHDR(&message, one)) {
-        struct told_error told = {0};
-
-        if (!((one->cmsg_level == SOL_IP && one->cmsg_type == IP_RECVERR) ||
-              (one->cmsg_level == SOL_IPV6 && one->cmsg_type == IPV6_RECVERR))) {
-            continue;
-        }
-        size_t n_bytes = one->cmsg_len - CMSG_LEN(0);
-        memcpy(&told, CMSG_DATA(one), n_bytes < sizeof told ? n_bytes : sizeof told);
-        return judge_error(fd, backend, &told);
-    }
-    return UDP_HEARD_OTHER;
-}
-
-enum udp_heard udp_socket_hear(int fd, const struct addr *backend, uint8_t bytes[], size_t n_max,
-                               size_t *ret_n_bytes)
-{
-    enum udp_heard heard = hear_error(fd, backend);
-
-    if (heard != UDP_HEARD_NOTHING) {
-        return heard;
-    }
-    ssize_t n = recv(fd, bytes, n_max, MSG_DONTWAIT);
+    ssize_t n = recv(fd, ret_news->bytes, sizeof ret_news->bytes, MSG_DONTWAIT);
     if (n >= 0) {
-        *ret_n_bytes = (size_t)n;
+        ret_news->n_bytes = (size_t)n;
         return UDP_HEARD_DATAGRAM;
     }
     /* Another error repeats the last ICMP message: its details were read, or come next. */

@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 #include "agent/core/probe.h"
+#include "agent/probe/icmp_told.h"
+#include "common/base/limits.h"
 
 /* Connect a socket from target->source to target->definition.to, register it with the epoll
  * instance, edge-triggered, with `token` as its data, and send the payload, once.
@@ -23,9 +25,14 @@ enum udp_heard {
     UDP_HEARD_OTHER        /* said by somebody else, or no reason to fail */
 };
 
+struct udp_news {
+    uint8_t bytes[LIMIT_UDP_PAYLOAD_BYTES]; /* of a datagram, its first ones */
+    size_t n_bytes;
+    struct icmp_told told; /* of an ICMP error; else its sender is ADDR_NONE */
+};
+
 /* The next thing that came. An ICMP error is heard only if it quotes this socket's addresses and
- * ports: the kernel has looked. bytes: a datagram's first n_max ones; ret_n_bytes with it only. */
-enum udp_heard udp_socket_hear(int fd, const struct addr *backend, uint8_t bytes[], size_t n_max,
-                               size_t *ret_n_bytes);
+ * ports: the kernel has looked. */
+enum udp_heard udp_socket_hear(int fd, const struct addr *backend, struct udp_news *ret_news);
 
 #endif

@@ -38,7 +38,8 @@ static const struct handler handlers[] = {
      .answer_write = handle_clear_hold_answer_new},
     {.method = SERVICE("HoldService") "OverrideHold", .answer = handle_override_hold},
     {.method = SERVICE("HoldService") "ListHolds", .answer = handle_list_holds},
-    {.method = SERVICE("ClusterService") "InitCluster"}, /* rpc_init.c */
+    {.method = SERVICE("ProbeService") "ProbeBackend", .begin = rpc_probe_begin},
+    {.method = SERVICE("ClusterService") "InitCluster", .begin = rpc_init_begin},
     {.method = SERVICE("ClusterService") "ListMembers", .answer = handle_list_members},
     {.method = SERVICE("ClusterService") "GetStatus", .answer = handle_get_status},
     {.method = SERVICE("ClusterService") "GetSettings", .answer = handle_get_settings},

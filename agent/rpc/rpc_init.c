@@ -48,13 +48,14 @@ static int read_init(const Jury__V1__InitClusterRequest *request, struct cluster
     return rc;
 }
 
-void rpc_init_begin(struct rpc_server *server, struct call *call)
+void rpc_init_begin(struct rpc_server *server, struct call *call, const ProtobufCMessage *message)
 {
     struct cluster_init *init = calloc(1, sizeof *init);
     struct wire_arena arena;
     struct errmsg err = {{0}};
     ProtobufCMessage *request;
 
+    (void)message; /* it is kept with the call, and read once more when the store is done */
     wire_arena_init(&arena, RPC_ANSWER_BUDGET_BYTES);
     int rc = init != NULL ? rpc_call_request(call, &arena, &request, &err)
                           : errmsg_set(&err, ERR_NOMEM, "out of memory");

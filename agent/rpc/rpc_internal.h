@@ -38,6 +38,7 @@ enum call_stage {
     CALL_CHECK,      /* cookie: dry run */
     CALL_SIMULATION, /* cookie */
     CALL_INIT,       /* cookie */
+    CALL_PROBE,      /* the parts of `probe` */
     CALL_PEERS       /* their answers for `why` */
 };
 
@@ -61,9 +62,10 @@ struct call {
     uint64_t want_revision;
     uint64_t barrier; /* number of the first barrier that is late enough */
     uint64_t cookie;
-    uint64_t leader_id;   /* CALL_FORWARD: who was asked */
-    uint64_t peers_ns;    /* CALL_PEERS: when they were asked */
-    struct errmsg reason; /* CALL_LEADER: why the last try came to nothing */
+    uint64_t leader_id;       /* CALL_FORWARD: who was asked */
+    uint64_t peers_ns;        /* CALL_PEERS: when they were asked */
+    struct probe_call *probe; /* CALL_PROBE; owned */
+    struct errmsg reason;     /* CALL_LEADER: why the last try came to nothing */
 };
 
 /* The one barrier under way. Reads that come while it runs need the next one. */
@@ -113,6 +115,8 @@ struct view {
 
 struct handler {
     const char *method;
+    /* Of a call that goes a way of its own; then there is nothing else. */
+    void (*begin)(struct rpc_server *server, struct call *call, const ProtobufCMessage *request);
     /* local, read: the answer into the arena; NULL in *ret_response when the arena is used up. */
     int (*answer)(const struct view *view, const ProtobufCMessage *request,
                   ProtobufCMessage **ret_response, struct errmsg *err);
@@ -195,9 +199,19 @@ void rpc_check_done(struct rpc_server *server, struct call *call, const struct r
 /* NO_LEADER with the peers and their last contact. */
 void rpc_refuse_no_leader(struct rpc_server *server, struct call *call);
 
+/* --- rpc_probe.c --- */
+
+void rpc_probe_begin(struct rpc_server *server, struct call *call, const ProtobufCMessage *request);
+void rpc_probe_poll(struct rpc_server *server, struct call *call);
+void rpc_probe_done(struct rpc_server *server, uint64_t cookie, const struct probe_report *report);
+/* True when the id was that of a part of a probe. */
+bool rpc_probe_answered(struct rpc_server *server, uint64_t node_id, uint64_t forward_id,
+                        const struct rpc_frames *frames);
+void rpc_probe_free(struct probe_call *probe); /* NULL is allowed */
+
 /* --- rpc_init.c --- */
 
-void rpc_init_begin(struct rpc_server *server, struct call *call);
+void rpc_init_begin(struct rpc_server *server, struct call *call, const ProtobufCMessage *request);
 void rpc_init_done(struct rpc_server *server, struct call *call, const struct rpc_done *done);
 
 /* --- handlers --- */

@@ -33,6 +33,7 @@ void rpc_call_free(struct rpc_server *server, struct call *call)
     server->kept_bytes -= call->n_envelope_bytes + call->n_payload_bytes;
     server->n_calls--;
     free(call->bytes);
+    rpc_probe_free(call->probe);
     *call = (struct call){0};
 }
 
@@ -227,8 +228,8 @@ static void begin(struct rpc_server *server, struct call *call)
                                                 "%s is not available yet", call->method->name);
     if (rc != 0) {
         rpc_call_refuse(server, call, rc, &err);
-    } else if (strcmp(call->method->name, "jury.v1.ClusterService/InitCluster") == 0) {
-        rpc_init_begin(server, call);
+    } else if (call->handler->begin != NULL) {
+        call->handler->begin(server, call, request);
     } else if (call->method->kind == METHOD_WRITE) {
         rpc_write_begin(server, call);
     } else {
@@ -362,11 +363,21 @@ void rpc_server_simulated(struct rpc_server *server, uint64_t now_ns, uint64_t c
     leave(server);
 }
 
+void rpc_server_probed(struct rpc_server *server, uint64_t now_ns, uint64_t cookie,
+                       const struct probe_report *report)
+{
+    enter(server, now_ns);
+    rpc_probe_done(server, cookie, report);
+    rpc_barrier_poll(server);
+    leave(server);
+}
+
 void rpc_server_forward_answer(struct rpc_server *server, uint64_t now_ns, uint64_t node_id,
                                uint64_t forward_id, const struct rpc_frames *frames)
 {
     enter(server, now_ns);
-    if (!rpc_barrier_answered(server, node_id, forward_id, frames)) {
+    if (!rpc_barrier_answered(server, node_id, forward_id, frames) &&
+        !rpc_probe_answered(server, node_id, forward_id, frames)) {
         struct call *call = rpc_call_by_cookie(server, CALL_FORWARD, forward_id);
 
         /* Only the node that was asked may answer. */
@@ -404,6 +415,9 @@ static void poll_call(struct rpc_server *server, struct call *call, const struct
     case CALL_LEADER:
     case CALL_FORWARD:
         rpc_write_poll(server, call, store);
+        break;
+    case CALL_PROBE:
+        rpc_probe_poll(server, call);
         break;
     case CALL_PROPOSAL:
     case CALL_CHECK:

@@ -8,7 +8,8 @@
  * The table of methods, with the role each needs and whether it is local, a read or a write, is
  * made from the .proto options (common/wire/method.h). What happens to a call:
  *
- * local: answered at once from the views (`why` first asks the peers, 1 s at most).
+ * local: answered at once from the views (`why` first asks the peers, 1 s at most; `probe` sends a
+ * call of its own to each node that is named, and waits for the probes of all).
  *
  * read: with `stale` at once, with revision and age. Else a barrier on the leader (asked through
  * `forward` from elsewhere, shared by all reads that wait), then from this node's engine when it
@@ -137,6 +138,11 @@ struct rpc_hooks {
     /* Likewise a simulation: rpc_simulation_run does the work, and rpc_server_simulated ends it.
      * job: taken, rpc_simulation_free; also on error. */
     int (*simulate)(void *user, uint64_t cookie, struct rpc_simulation *job);
+    /* One probe of the target's definition now, off this thread; where it comes from is the
+     * hook's to say. Ends in rpc_server_probed. Errors, with a sentence: ERR_BUSY, ERR_LIMIT,
+     * ERR_NOMEM, ERR_NOTREADY. */
+    int (*probe)(void *user, uint64_t cookie, const struct probe_target *target,
+                 struct errmsg *err);
     void (*store)(void *user, struct rpc_store *ret_store);
 
     /* --- the mesh --- */
@@ -210,6 +216,12 @@ void rpc_server_simulated(struct rpc_server *server, uint64_t now_ns, uint64_t c
 /* Any thread, once. */
 void rpc_simulation_run(struct rpc_simulation *job);
 void rpc_simulation_free(struct rpc_simulation *job); /* NULL is allowed */
+
+/* A probe has come to its end. report: borrowed. A cookie that is not waited for any more is
+ * ignored. */
+struct probe_report;
+void rpc_server_probed(struct rpc_server *server, uint64_t now_ns, uint64_t cookie,
+                       const struct probe_report *report);
 
 /* The dry run's work, for a thread of its own: judge a command on a catalog. Neither is kept.
  * Errors: ERR_NOMEM; else *ret_answer is filled in. */

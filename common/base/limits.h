@@ -78,6 +78,9 @@
 /* --- probes --- */
 #define LIMIT_HTTP_HEADER_BYTES 16384 /* pass; one more does not (spec.md 4) */
 #define LIMIT_PROBES_IN_FLIGHT 4096
+/* Probes on demand: each has a thread, and sockets of its own, while it runs. */
+#define LIMIT_PROBES_NOW 4
+#define LIMIT_PROBE_NOW_PAUSE_MS 1000 /* of one address and port */
 #define LIMIT_RESULT_RING 8192
 
 /* --- events and views --- */

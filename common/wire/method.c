@@ -9,6 +9,7 @@
 #include "jury/v1/group.pb-c.h"
 #include "jury/v1/hold.pb-c.h"
 #include "jury/v1/listener.pb-c.h"
+#include "jury/v1/probe.pb-c.h"
 #include "jury/v1/simulation.pb-c.h"
 #include "jury/v1/verdict.pb-c.h"
 

@@ -38,8 +38,12 @@ struct rpc_world_node {
     bool store_is_off; /* neither leads nor follows: knows no leader */
     uint64_t n_asked;  /* ask_peers */
     uint64_t n_checks;
-    int propose_error;        /* of the propose hook, 0 = takes it */
-    int forward_error;        /* of the forward hook */
+    int propose_error;     /* of the propose hook, 0 = takes it */
+    int forward_error;     /* of the forward hook */
+    int probe_error;       /* of the probe hook */
+    uint32_t n_probes;     /* asked of the probe hook */
+    uint64_t probe_cookie; /* the last */
+    struct probe_target probe_target;
     struct cluster_init init; /* of the init hook */
     uint64_t init_cookie;     /* 0 = not called */
 };

@@ -143,6 +143,18 @@ static int hook_simulate(void *user, uint64_t cookie, struct rpc_simulation *job
     return 0;
 }
 
+/* The world's test says when it ends and what came of it. */
+static int hook_probe(void *user, uint64_t cookie, const struct probe_target *target,
+                      struct errmsg *err)
+{
+    struct rpc_world_node *node = user;
+
+    node->n_probes++;
+    node->probe_cookie = cookie;
+    node->probe_target = *target;
+    return node->probe_error == 0 ? 0 : errmsg_set(err, node->probe_error, "the test says so");
+}
+
 static void hook_store(void *user, struct rpc_store *ret_store)
 {
     struct rpc_world_node *node = user;

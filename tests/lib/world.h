@@ -143,6 +143,9 @@ void world_run(struct world *world, uint64_t until_ns);
 /* The backend's record; made, answering at once, when it is new. */
 struct world_backend *world_backend(struct world *world, const struct endpoint *at);
 /* All nodes see this from now on. */
+/* What a probe of that definition from the node would come to now, but for turns. */
+struct truth world_answer_now(struct world *world, const struct world_node *node,
+                              const struct target_definition *definition);
 void world_set_truth(struct world *world, const struct endpoint *at, const struct truth *truth);
 
 /* Commit a command: its revision reaches each node's store within store_delay_max_ns. The command

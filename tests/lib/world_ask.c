@@ -15,6 +15,7 @@
 #include "nodectl/ctl.h"
 #include "tests/lib/rpc_hooks.h"
 #include "tests/lib/scratch.h"
+#include "tests/lib/world_probe.h"
 
 #define ANSWER_LIMIT_NS (60 * WORLD_SECOND) /* of world time */
 #define ENDED "inproc://ended"
@@ -28,7 +29,26 @@ struct promise {
     struct rpc_simulation *simulation;
 };
 
+/* A probe on demand that goes on. */
+struct going {
+    bool is_set;
+    uint64_t cookie;
+    uint64_t end_ns; /* world time */
+    struct probe_report report;
+};
+
+/* What another node answered to a forwarded call. */
+struct forwarded {
+    uint64_t forward_id;
+    uint8_t *envelope, *payload;
+    size_t n_envelope_bytes, n_payload_bytes;
+};
+
 struct asked {
+    struct asked *peers[WORLD_NODES + 1]; /* nodes that this one has forwarded to */
+    struct forwarded forwarded;           /* of such a one */
+    bool is_peer;
+    struct going probe;
     struct world *world;
     struct world_node *node;
     struct rpc_server *server;
@@ -153,6 +173,93 @@ static void keep_promise(struct asked *asked)
                     &done);
 }
 
+/* --- probes on demand, here and on other nodes --- */
+
+static int hook_probe(void *user, uint64_t cookie, const struct probe_target *target,
+                      struct errmsg *err)
+{
+    struct asked *asked = user;
+    struct going *probe = &asked->probe;
+
+    (void)err;
+    *probe = (struct going){.is_set = true, .cookie = cookie};
+    world_probe(asked->world, asked->node, target, &probe->report);
+    probe->end_ns = world_time_ns(asked->world, asked->node, probe->report.result.end_ns);
+    return 0;
+}
+
+static void end_probe(struct asked *asked)
+{
+    if (asked->probe.is_set && asked->world->now_ns >= asked->probe.end_ns) {
+        asked->probe.is_set = false;
+        rpc_server_probed(asked->server, world_local_ns(asked->world, asked->node),
+                          asked->probe.cookie, &asked->probe.report);
+    }
+}
+
+static uint8_t *copy(const uint8_t *data, size_t n_bytes)
+{
+    uint8_t *bytes = malloc(n_bytes + 1);
+
+    if (bytes == NULL) {
+        abort();
+    }
+    memcpy(bytes, n_bytes == 0 ? (const uint8_t *)"" : data, n_bytes);
+    return bytes;
+}
+
+/* The answer of a peer is kept until the asked node takes it. */
+static void keep_forwarded(struct asked *peer, const struct rpc_frames *frames)
+{
+    peer->forwarded.envelope = copy(frames->envelope, frames->n_envelope_bytes);
+    peer->forwarded.n_envelope_bytes = frames->n_envelope_bytes;
+    peer->forwarded.payload = copy(frames->payload, frames->n_payload_bytes);
+    peer->forwarded.n_payload_bytes = frames->n_payload_bytes;
+}
+
+static void take_forwarded(struct asked *asked, struct asked *peer)
+{
+    struct forwarded *forwarded = &peer->forwarded;
+    const struct rpc_frames frames = {.envelope = forwarded->envelope,
+                                      .n_envelope_bytes = forwarded->n_envelope_bytes,
+                                      .payload = forwarded->payload,
+                                      .n_payload_bytes = forwarded->n_payload_bytes};
+
+    if (forwarded->envelope != NULL) {
+        rpc_server_forward_answer(asked->server, world_local_ns(asked->world, asked->node),
+                                  peer->node->id, forwarded->forward_id, &frames);
+        free(forwarded->envelope);
+        free(forwarded->payload);
+        *forwarded = (struct forwarded){0};
+    }
+}
+
+/* What has come to its end by now, of the asked node and of those it asked. */
+static void end_probes(struct asked *asked)
+{
+    end_probe(asked);
+    for (uint64_t id = 1; id <= asked->world->n_nodes; id++) {
+        if (asked->peers[id] != NULL) {
+            end_probe(asked->peers[id]);
+            take_forwarded(asked, asked->peers[id]);
+        }
+    }
+}
+
+static uint64_t next_probe_ns(const struct asked *asked)
+{
+    uint64_t next_ns = asked->probe.is_set ? asked->probe.end_ns : UINT64_MAX;
+
+    for (uint64_t id = 1; id <= asked->world->n_nodes; id++) {
+        const struct asked *peer = asked->peers[id];
+
+        if (peer != NULL && peer->probe.is_set && peer->probe.end_ns < next_ns) {
+            next_ns = peer->probe.end_ns;
+        }
+    }
+    return next_ns;
+}
+
 /* --- what is not simulated --- */
 
 static int hook_init(void *user, uint64_t cookie, const struct cluster_init *init,
@@ -173,14 +280,44 @@ static int hook_check(void *user, uint64_t cookie, struct command *command)
     return ERR_BUSY;
 }
 
+static struct rpc_server *server_new(struct asked *asked);
+
+/* The other node's own server takes it at once; what it answers comes when its probe has ended. */
+static int forward_probe(struct asked *asked, uint64_t forward_id, uint64_t node_id,
+                         const struct rpc_identity *identity, const struct rpc_frames *frames)
+{
+    struct world_node *node = &asked->world->nodes[node_id];
+    struct rpc_identity peer_identity = *identity;
+    const struct rpc_route route = {.forward_id = forward_id};
+
+    if (!node->is_up || !is_joined(asked->world, asked->node->id, node_id)) {
+        return ERR_UNREACHABLE;
+    }
+    if (asked->peers[node_id] == NULL) {
+        struct asked *peer = calloc(1, sizeof *peer);
+
+        if (peer == NULL) {
+            abort();
+        }
+        *peer = (struct asked){.world = asked->world, .node = node, .is_peer = true};
+        peer->server = server_new(peer);
+        asked->peers[node_id] = peer;
+    }
+    asked->peers[node_id]->forwarded.forward_id = forward_id;
+    peer_identity.caller = RPC_CALLER_PEER;
+    rpc_server_handle(asked->peers[node_id]->server, world_local_ns(asked->world, node),
+                      &peer_identity, &route, frames);
+    return 0;
+}
+
 static int hook_forward(void *user, uint64_t forward_id, uint64_t node_id,
                         const struct rpc_identity *identity, const struct rpc_frames *frames)
 {
-    const struct asked *asked = user;
+    struct asked *asked = user;
 
-    (void)forward_id;
-    (void)identity;
-    (void)frames;
+    if (memmem(frames->envelope, frames->n_envelope_bytes, "ProbeService", 12) != NULL) {
+        return forward_probe(asked, forward_id, node_id, identity, frames);
+    }
     /* Without an answer the client's deadline would show, which is of real time. */
     fprintf(stderr, "node %u does not lead: ask node %u, or with --stale\n",
             (unsigned)asked->node->id, (unsigned)node_id);
@@ -319,6 +456,10 @@ static void hook_reply(void *user, const struct rpc_route *route, const struct r
 {
     struct asked *asked = user;
 
+    if (asked->is_peer) {
+        keep_forwarded(asked, frames);
+        return;
+    }
     asked->has_replied = true;
     if (zmq_send(asked->router, route->bytes, route->n_bytes, ZMQ_SNDMORE) < 0 ||
         zmq_send(asked->router, "", 0, ZMQ_SNDMORE) < 0 ||
@@ -345,6 +486,7 @@ static void run_until_replied(struct asked *asked)
 
     for (;;) {
         keep_promise(asked);
+        end_probes(asked);
         rpc_server_poll(asked->server, world_local_ns(world, asked->node));
         if (asked->has_replied) {
             return;
@@ -353,6 +495,9 @@ static void run_until_replied(struct asked *asked)
             continue;
         }
         uint64_t next_ns = rpc_server_next_ns(asked->server) - asked->node->clock_offset_ns;
+        if (next_probe_ns(asked) < next_ns) {
+            next_ns = next_probe_ns(asked);
+        }
         if (heap_peek(&world->queue, &item) && item.key < next_ns) {
             next_ns = item.key;
         }
@@ -479,6 +624,12 @@ void world_ask(struct world *world, uint64_t node_id, char *const words[], size_
     asked.server = server_new(&asked);
     serve(&asked);
     rpc_server_free(asked.server);
+    for (uint64_t id = 1; id <= world->n_nodes; id++) {
+        if (asked.peers[id] != NULL) {
+            rpc_server_free(asked.peers[id]->server);
+            free(asked.peers[id]);
+        }
+    }
     zmq_close(asked.router);
     zmq_close(asked.ended);
     zmq_ctx_term(asked.context);

@@ -83,20 +83,35 @@ static bool is_timeout(uint8_t reason)
            reason == REASON_ICMP_LIMITED;
 }
 
-static void start_probe(struct world *world, struct world_node *node, struct target_id id)
+/* T is what a timeout takes, and what nothing exceeds. */
+static struct truth within(struct truth answer, uint32_t timeout_ms)
 {
-    const struct catalog_target *target = catalog_target_at(engine_catalog(node->engine), id.slot);
-    uint64_t now_ns = world_local_ns(world, node);
+    uint64_t timeout_ns = timeout_ms * WORLD_MS;
 
-    assert(target != NULL && target->id.birth == id.birth);
-    struct truth answer = next_answer(world_backend(world, &target->to), node->id);
-    uint64_t timeout_ns = target->check->timeout_ms * WORLD_MS;
     if (!is_timeout(answer.reason) && answer.response_ns >= timeout_ns) {
         answer.reason = REASON_RECV_RESPONSE_TIMEOUT;
     }
     if (is_timeout(answer.reason)) {
         answer.response_ns = timeout_ns;
     }
+    return answer;
+}
+
+struct truth world_answer_now(struct world *world, const struct world_node *node,
+                              const struct target_definition *definition)
+{
+    return within(world_backend(world, &definition->to)->truth[node->id],
+                  definition->check.timeout_ms);
+}
+
+static void start_probe(struct world *world, struct world_node *node, struct target_id id)
+{
+    const struct catalog_target *target = catalog_target_at(engine_catalog(node->engine), id.slot);
+    uint64_t now_ns = world_local_ns(world, node);
+
+    assert(target != NULL && target->id.birth == id.birth);
+    struct truth answer =
+        within(next_answer(world_backend(world, &target->to), node->id), target->check->timeout_ms);
     struct happening happening = {
         .kind = HAPPENS_PROBE_END,
         .node_id = node->id,
