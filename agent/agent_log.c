@@ -43,16 +43,25 @@ static const char *probed_text(const struct event *event, char text[PROBED_BYTES
     return text;
 }
 
+#define CHECK_BYTES (LIMIT_CHECK_NAME_BYTES + 8)
+
+/* " check=page", of one of several. */
+static const char *check_text(const struct event *event, char text[CHECK_BYTES])
+{
+    snprintf(text, CHECK_BYTES, "%s%s", event->check[0] != '\0' ? " check=" : "", event->check);
+    return text;
+}
+
 static void log_verdict(const struct event *event)
 {
-    char at[ENDPOINT_TEXT_BYTES], votes[VOTES_BYTES], probed[PROBED_BYTES];
+    char at[ENDPOINT_TEXT_BYTES], votes[VOTES_BYTES], probed[PROBED_BYTES], check[CHECK_BYTES];
 
     format_votes(event, votes);
     log_event(LOG_LEVEL_INFO, "verdict_changed",
-              "group=%s backend=%s%s from=%s to=%s reason=%s http_status=%u votes_fail=%u "
+              "group=%s backend=%s%s%s from=%s to=%s reason=%s http_status=%u votes_fail=%u "
               "votes_pass=%u counted=%u observers=%u by=%s since_first_fail_ms=%llu revision=%llu",
               event->group, endpoint_format(&event->backend, at), probed_text(event, probed),
-              health_state_word((enum health_state)event->from),
+              check_text(event, check), health_state_word((enum health_state)event->from),
               health_state_word((enum health_state)event->to), probe_reason_word(event->reason),
               event->http_status, event->n_fail, event->n_pass, event->n_counted,
               event->n_observers, votes,
@@ -62,13 +71,14 @@ static void log_verdict(const struct event *event)
 
 static void log_opinion(const struct event *event)
 {
-    char at[ENDPOINT_TEXT_BYTES], probed[PROBED_BYTES];
+    char at[ENDPOINT_TEXT_BYTES], probed[PROBED_BYTES], check[CHECK_BYTES];
 
     log_event(LOG_LEVEL_DEBUG, "opinion_changed",
-              "group=%s backend=%s%s from=%s to=%s reason=%s http_status=%u", event->group,
+              "group=%s backend=%s%s%s from=%s to=%s reason=%s http_status=%u", event->group,
               endpoint_format(&event->backend, at), probed_text(event, probed),
-              opinion_word((enum opinion)event->from), opinion_word((enum opinion)event->to),
-              probe_reason_word(event->reason), event->http_status);
+              check_text(event, check), opinion_word((enum opinion)event->from),
+              opinion_word((enum opinion)event->to), probe_reason_word(event->reason),
+              event->http_status);
 }
 
 static void log_doubt(const struct event *event)
@@ -181,6 +191,14 @@ static void log_one(const struct event *event)
         log_event(event->to != 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "certificate",
                   "group=%s backend=%s ends_soon=%s", event->group,
                   endpoint_format(&event->backend, at), event->to != 0 ? "yes" : "no");
+        return;
+    case EVENT_DEPENDENCY_CHANGED:
+        log_event(event->to == HEALTH_UNHEALTHY ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
+                  "dependency_changed", "group=%s backend=%s check=%s from=%s to=%s reason=%s",
+                  event->group, endpoint_format(&event->backend, at), event->check,
+                  health_state_word((enum health_state)event->from),
+                  health_state_word((enum health_state)event->to),
+                  probe_reason_word(event->reason));
         return;
     case EVENT_SELF_DOUBT:
         log_doubt(event);

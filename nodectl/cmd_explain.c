@@ -83,6 +83,8 @@ static const char *type_word(const struct spec_field *field)
         return "HTTP status codes";
     case SPEC_TYPE_RULE:
         return "rule";
+    case SPEC_TYPE_PASS:
+        return "rule of checks";
     case SPEC_TYPE_DATA:
         return "text or hex";
     case SPEC_TYPE_PUBLIC_KEY:
@@ -240,6 +242,7 @@ static int explain_topics(struct ctl *ctl)
           "  guards           what limits how the votes take backends out of service\n"
           "  self-doubt       when a node does not trust its own probes\n"
           "  probers          who probes a backend, how often, and when all do\n"
+          "  checks           several checks of a backend: k of n, and dependencies\n"
           "\nA field: nodectl explain group.check.http.expect\n"
           "A whole document to start from: nodectl explain group --example\n",
           ctl->out);
@@ -311,6 +314,9 @@ int cmd_explain(struct ctl *ctl)
     }
     if (strcmp(topic, "probers") == 0) {
         return explain_probers(ctl);
+    }
+    if (strcmp(topic, "checks") == 0) {
+        return explain_checks(ctl);
     }
     return explain_path(ctl, topic);
 }

@@ -196,13 +196,13 @@ char *render_weight_cause(const Jury__V1__WeightShare *share, char text[RENDER_T
 char *render_marks(const Jury__V1__Verdict *verdict, char text[RENDER_TEXT_BYTES])
 {
     static const char *const words[] = {"?",    "held",     "pending", "suspect",
-                                        "gray", "flapping", "warming"};
+                                        "gray", "flapping", "warming", "degraded"};
 
     text[0] = '\0';
     for (size_t i = 0; i < verdict->n_marks; i++) {
         int mark = (int)verdict->marks[i];
 
-        append(text, mark > 0 && mark <= 6 ? words[mark] : words[0]);
+        append(text, mark > 0 && mark <= 7 ? words[mark] : words[0]);
     }
     return text;
 }

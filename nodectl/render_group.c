@@ -53,6 +53,19 @@ void render_groups(struct ctl *ctl, const Jury__V1__ListGroupsResponse *groups)
     render_table_print(ctl, table);
 }
 
+/* What each check of a list has alike, or is called by. */
+static bool is_same_in_lists(const char *prefix, const struct spec_field *field)
+{
+    static const char *const names[] = {"name", "enabled", "probers", "recheck"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strncmp(prefix, "checks.", 7) == 0 && strcmp(field->name, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The fields of a table, one a line, nested ones by their path. hold_remark: behind the switch. */
 static void put_fields(FILE *out, const struct spec_table *table, const void *base,
                        const char *prefix, const char *hold_remark)
@@ -64,7 +77,8 @@ static void put_fields(FILE *out, const struct spec_table *table, const void *ba
         char text[VALUE_TEXT_BYTES];
 
         if ((field->flags & (SPEC_LATER | SPEC_ALTERNATE)) != 0 ||
-            !spec_field_applies(field, base) || field->type == SPEC_TYPE_LIST ||
+            is_same_in_lists(prefix, field) || !spec_field_applies(field, base) ||
+            field->type == SPEC_TYPE_LIST ||
             ((field->flags & SPEC_OMIT_ZERO) != 0 && value_is_zero(field, from))) {
             continue;
         }
@@ -93,21 +107,62 @@ static void put_window(FILE *out, const char *title, const Jury__V1__Window *win
     }
 }
 
-/* What a window is for: where silence passes, the timeout is how long a pass takes, and a closed
- * port is told before it. */
+/* The two windows of one check, or of all of them. */
+struct windows {
+    const Jury__V1__Window *failure, *success;
+    const Google__Protobuf__Duration *response; /* that the success window is for */
+    bool is_silence; /* silence passes: the timeout is how long a pass takes, and a closed port is
+                        told before it */
+};
+
+/* of: behind the titles and behind what they say, or "". */
+static void put_pair(FILE *out, const struct windows *windows, const char *of, const char *which)
+{
+    char text[RENDER_TEXT_BYTES];
+    char title[RENDER_TEXT_BYTES];
+    char behind[RENDER_TEXT_BYTES];
+
+    snprintf(title, sizeof title, "failure window%.60s", of);
+    snprintf(behind, sizeof behind, "%s%s", which,
+             windows->is_silence ? " at most: a closed port says so before the timeout" : "");
+    put_window(out, title, windows->failure, behind);
+    snprintf(title, sizeof title, "success window%.60s", of);
+    snprintf(behind, sizeof behind, "%s, %s %.40s%s", which,
+             windows->is_silence ? "by silence for" : "with answers of",
+             render_duration(windows->response, text), windows->is_silence ? " each" : "");
+    put_window(out, title, windows->success, behind);
+}
+
 static void put_windows(FILE *out, const Jury__V1__DescribeGroupResponse *answer,
                         const struct server_group *group)
 {
-    bool is_silence = check_passes_by_silence(&group->check);
-    char text[RENDER_TEXT_BYTES];
-    char answers[RENDER_TEXT_BYTES];
+    for (size_t i = 0; i < answer->n_checks && i < group->n_checks; i++) {
+        const Jury__V1__CheckWindows *check = answer->checks[i];
+        const struct windows windows = {check->failure_window, check->success_window,
+                                        check->assumed_response,
+                                        check_passes_by_silence(&group->checks[i].check)};
+        char of[RENDER_TEXT_BYTES];
 
-    put_window(out, "failure window", answer->failure_window,
-               is_silence ? " at most: a closed port says so before the timeout" : "");
-    snprintf(answers, sizeof answers, ", %s %.40s%s",
-             is_silence ? "by silence for" : "with answers of",
-             render_duration(answer->assumed_response, text), is_silence ? " each" : "");
-    put_window(out, "success window", answer->success_window, answers);
+        snprintf(of, sizeof of, " of %.40s", check->name);
+        put_pair(out, &windows, of, "");
+    }
+    const struct windows windows = {answer->failure_window, answer->success_window,
+                                    answer->assumed_response,
+                                    check_passes_by_silence(&group->check)};
+    put_pair(out, &windows, "", group_is_composed(group) ? ", of the check that decides" : "");
+}
+
+/* Of several checks the fields of each. */
+static void put_checks(FILE *out, const struct server_group *group)
+{
+    const struct spec_field *field = spec_field_find(spec_kind_info(SPEC_GROUP)->spec, "checks");
+
+    for (uint32_t i = 0; i < group->n_checks; i++) {
+        char prefix[RENDER_TEXT_BYTES];
+
+        snprintf(prefix, sizeof prefix, "checks.%.40s.", group->checks[i].name);
+        put_fields(out, field->list->fields, &group->checks[i], prefix, "");
+    }
 }
 
 /* "1.5", "0.004": of so many in 1000 s. */
@@ -183,6 +238,9 @@ void render_group(struct ctl *ctl, const Jury__V1__DescribeGroupResponse *answer
         if (summary->is_warming) {
             fputs(", those not judged yet share the new flows", out);
         }
+        if (summary->backends != NULL && summary->backends->degraded > 0) {
+            fprintf(out, "; %" PRIu32 " degraded by a dependency", summary->backends->degraded);
+        }
         put_guards(out, summary);
     }
     fprintf(out, "\n  %-26s %" PRIu64 "\n", "revision", answer->changed_revision);
@@ -192,6 +250,7 @@ void render_group(struct ctl *ctl, const Jury__V1__DescribeGroupResponse *answer
     }
     put_fields(out, spec_kind_info(SPEC_GROUP)->spec, group, "",
                summary != NULL ? hold_remark(group, summary) : "");
+    put_checks(out, group);
     put_windows(out, answer, group);
     put_load(out, answer->probe_load, group->check.probers);
     if (answer->n_backends > 0) {

@@ -132,6 +132,12 @@ static char *reason_text(Jury__V1__ProbeReason reason, uint32_t http_status,
     return text;
 }
 
+/* Of several checks one is enough to fail a vote; one that passes has others beside it. */
+static bool names_check(const Jury__V1__NodeVote *vote)
+{
+    return vote->detail->check[0] != '\0' && (enum opinion)vote->opinion == OPINION_FAIL;
+}
+
 static void put_detail(struct render_table *table, const Jury__V1__NodeVote *vote)
 {
     const Jury__V1__VoteDetail *detail = vote->detail;
@@ -154,7 +160,8 @@ static void put_detail(struct render_table *table, const Jury__V1__NodeVote *vot
         render_cell(table, "%s", probe_reason_sentence((unsigned)detail->reason));
         return;
     }
-    render_cell(table, "%s", reason_text(detail->reason, detail->http_status, text));
+    render_cell(table, "%s%s%.40s", reason_text(detail->reason, detail->http_status, text),
+                names_check(vote) ? " by " : "", names_check(vote) ? detail->check : "");
     render_cell(table, "%s",
                 render_duration(detail->probe_age != NULL ? detail->probe_age : detail->age, text));
     render_cell(table, "%" PRIu32, detail->streak);
@@ -259,14 +266,15 @@ static const char *window_answers(const Jury__V1__OwnProbing *probing)
     return has_passed ? "with answers like the last" : "with answers at once";
 }
 
-/* How this node probes, and the last result: case A11 wants both addresses. */
-static void put_certificate(FILE *out, const Jury__V1__Certificate *certificate)
+/* of: which one of several checks, or "". */
+static void put_certificate(FILE *out, const char *of, const Jury__V1__Certificate *certificate)
 {
     if (certificate == NULL) {
         return;
     }
     int32_t days = certificate->days_left;
-    fprintf(out, "  certificate  %s %s", days < 0 ? "ended on" : "ends on", certificate->ends);
+    fprintf(out, "  certificate  %s%s %s", of, days < 0 ? "ended on" : "ends on",
+            certificate->ends);
     if (days == 0) {
         fprintf(out, ", today");
     } else {
@@ -276,6 +284,102 @@ static void put_certificate(FILE *out, const Jury__V1__Certificate *certificate)
     fprintf(out, "%s\n", certificate->is_near ? ": renew it" : "");
 }
 
+/* Of one of several checks: whose vote it is made of, and how long that takes. */
+static void put_composition(FILE *out, const Jury__V1__WhyResponse *why, unsigned n_local)
+{
+    const Jury__V1__OwnProbing *probing = why->probing;
+    unsigned n_others = (unsigned)why->n_checks - n_local;
+    char text[RENDER_TEXT_BYTES];
+
+    fprintf(out, "  checks       %zu", why->n_checks);
+    if (n_local > 1) {
+        fprintf(out, "; of the %u local ones must pass: %s", n_local, render_rule(why->pass, text));
+    }
+    if (n_others > 0) {
+        fprintf(out, "; %u only degrade%s", n_others, n_others == 1 ? "s" : "");
+    }
+    fputc('\n', out);
+    if (n_local > 1 && probing != NULL) {
+        fprintf(out,
+                "  windows      %s from the first failing probe of the check that decides to this "
+                "node's vote at most",
+                render_duration(probing->failure_window, text));
+        fprintf(out, ", %s from the first passing one with answers at once\n",
+                render_duration(probing->success_window, text));
+    }
+    for (size_t i = 0; n_local > 1 && i < why->n_checks; i++) {
+        char of[RENDER_TEXT_BYTES];
+
+        snprintf(of, sizeof of, "of %.40s ", why->checks[i]->name);
+        if (why->checks[i]->probing != NULL) {
+            put_certificate(out, of, why->checks[i]->probing->certificate);
+        }
+    }
+}
+
+static unsigned count_local(const Jury__V1__WhyResponse *why)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < why->n_checks; i++) {
+        n += why->checks[i]->check_class != JURY__V1__CHECK_CLASS__CHECK_CLASS_DEPENDENCY;
+    }
+    return n;
+}
+
+/* What the votes on a dependency come to; of a local check, whether the own vote is as it says. */
+static void put_check_effect(struct render_table *table, const Jury__V1__CheckStatus *check)
+{
+    if (check->check_class == JURY__V1__CHECK_CLASS__CHECK_CLASS_DEPENDENCY) {
+        render_cell(table, "%s: %" PRIu32 " pass, %" PRIu32 " fail",
+                    health_state_word((enum health_state)check->state), check->n_pass,
+                    check->n_fail);
+        return;
+    }
+    bool decides = check->decides && (enum opinion)check->opinion == OPINION_FAIL;
+    render_cell(table, "%s", check->is_suspect ? "suspect" : decides ? "decides" : "-");
+}
+
+/* One line a check: what this node knows of it. */
+static void put_checks(struct ctl *ctl, const Jury__V1__WhyResponse *why)
+{
+    static const struct render_column columns[] = {
+        {"CHECK", false},   {"CLASS", false},   {"PROBED AT", false}, {"BY", false},
+        {"OPINION", false}, {"REASON", false},  {"PROBED", true},     {"STREAK", true},
+        {"FOR", true},      {"RESPONSE", true}, {"EFFECT", false}};
+    struct render_table *table = render_table_new(columns, 11);
+    char text[RENDER_TEXT_BYTES];
+
+    for (size_t i = 0; i < why->n_checks; i++) {
+        const Jury__V1__CheckStatus *check = why->checks[i];
+        const Jury__V1__OwnProbing *probing = check->probing;
+        const Jury__V1__VoteDetail *detail = check->detail;
+
+        render_row(table);
+        render_cell(table, "%s", check->name);
+        render_cell(table, "%s", names_word(&names_check_class, (unsigned)check->check_class));
+        render_cell(table, "%s",
+                    probing == NULL || probing->address[0] == '\0'
+                        ? "-"
+                        : render_endpoint(probing->address, probing->port, text));
+        render_cell(table, "%s",
+                    probing == NULL ? "-" : names_word(&names_check_type, (unsigned)probing->type));
+        render_cell(table, "%s", opinion_word((enum opinion)check->opinion));
+        render_cell_color(table, opinion_color(check->opinion));
+        const Jury__V1__ProbeResult *last = probing == NULL ? NULL : probing->last;
+        render_cell(table, "%s",
+                    last == NULL ? "-" : reason_text(last->reason, last->http_status, text));
+        render_cell(table, "%s", last == NULL ? "-" : render_duration(last->age, text));
+        render_cell(table, "%" PRIu32, detail == NULL ? 0 : detail->streak);
+        render_cell(table, "%s", detail == NULL ? "-" : render_duration(detail->since, text));
+        render_cell(table, "%s", last == NULL ? "-" : render_duration(last->response_time, text));
+        put_check_effect(table, check);
+    }
+    fputs("\nthis node's checks of it:\n", ctl->out);
+    render_table_print(ctl, table);
+}
+
+/* How this node probes, and the last result: case A11 wants both addresses. */
 static void put_probing(FILE *out, const Jury__V1__WhyResponse *why)
 {
     const Jury__V1__OwnProbing *probing = why->probing;
@@ -287,6 +391,12 @@ static void put_probing(FILE *out, const Jury__V1__WhyResponse *why)
     if (probing == NULL || probing->address[0] == '\0') {
         fprintf(out, "  probed       no\n");
         return;
+    }
+    if (why->n_checks > 0) {
+        put_composition(out, why, count_local(why));
+    }
+    if (why->n_checks > 0 && count_local(why) > 1) {
+        return; /* of each, below */
     }
     fprintf(out, "  probed       %s by %s", render_endpoint(probing->address, probing->port, text),
             names_word(&names_check_type, (unsigned)probing->type));
@@ -309,7 +419,7 @@ static void put_probing(FILE *out, const Jury__V1__WhyResponse *why)
                 render_duration(last->response_time, other));
         fprintf(out, "%s ago: %s\n", render_duration(last->age, text), last->sentence);
     }
-    put_certificate(out, probing->certificate);
+    put_certificate(out, "", probing->certificate);
 }
 
 static bool is_local(const Jury__V1__VerdictRule *rule, bool is_down)
@@ -440,6 +550,9 @@ void render_why(struct ctl *ctl, const Jury__V1__WhyResponse *why, uint64_t revi
         render_flow_end(ctl, why->drain);
     }
     fprintf(out, "  revision     %" PRIu64 "\n", revision);
+    if (why->n_checks > 0) {
+        put_checks(ctl, why);
+    }
     if (why->n_votes > 0) {
         fputc('\n', out);
         put_votes(ctl, why);

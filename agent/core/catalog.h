@@ -56,7 +56,7 @@ struct catalog_backend {
     struct catalog_backend_spec spec;
     uint64_t id; /* unique in the cluster's life, rising; order of candidates of a guard */
     struct row_id row;
-    struct target_id target;   /* slot CATALOG_NO_SLOT: checks off or maintenance */
+    struct target_id target;   /* of the vote; slot CATALOG_NO_SLOT: checks off or maintenance */
     uint64_t changed_revision; /* for expected_revision */
     uint64_t drain_revision;   /* revision that committed the running drain or removal; 0 = none */
     uint32_t
@@ -79,7 +79,13 @@ struct catalog_group {
     uint64_t changed_revision; /* of the group or one of its backends; a purge does not count */
     const struct catalog_backend *backends; /* sorted by endpoint; removing ones included */
     uint32_t n_backends;
+    /* With a list of checks: spec.n_checks targets of each backend in turn, those of its checks. */
+    const struct target_id *parts;
 };
+/* The backend's targets in there, in the order of spec.checks; slot CATALOG_NO_SLOT: not probed.
+ * backend: of the group. NULL: there is no list. */
+const struct target_id *catalog_parts_of(const struct catalog_group *group,
+                                         const struct catalog_backend *backend);
 
 struct catalog_listener {
     struct listener spec;
@@ -154,7 +160,9 @@ const struct catalog_backend *catalog_backend_find(const struct catalog_group *g
 uint32_t catalog_n_slots(const struct catalog *catalog);
 struct catalog_target {
     struct target_id id;
-    const struct health_check *check; /* shared between targets; its port is 0 */
+    /* Shared between targets; its port is 0. Of type CHECK_TYPE_NONE: nobody probes this one, the
+     * opinion of it is composed of those of other targets. */
+    const struct health_check *check;
     struct hash128 definition_hash;
     struct endpoint to; /* what is probed: the check's port, or the backend's */
     uint32_t n_users;   /* (scope, backend) pairs that use it */

@@ -179,9 +179,11 @@ static void write_row(struct bytes_writer *writer, const struct row_id *row)
     bytes_write_u64(writer, row->birth);
 }
 
-static void write_backend(struct bytes_writer *writer, const struct catalog_backend *backend)
+static void write_backend(struct bytes_writer *writer, const struct catalog_group *group,
+                          const struct catalog_backend *backend)
 {
     const struct backend spec = catalog_backend_value(backend);
+    const struct target_id *parts = catalog_parts_of(group, backend);
     size_t begin = codec_begin(writer);
 
     codec_write_backend(writer, &spec);
@@ -193,6 +195,10 @@ static void write_backend(struct bytes_writer *writer, const struct catalog_back
     bytes_write_u8(writer, backend->life);
     bytes_write_u64(writer, backend->drain_revision);
     bytes_write_u32(writer, backend->drain_timeout_ms);
+    for (uint32_t i = 0; parts != NULL && i < group->spec.n_checks; i++) {
+        bytes_write_u32(writer, parts[i].slot);
+        bytes_write_u64(writer, parts[i].birth);
+    }
     codec_end(writer, begin);
 }
 
@@ -220,7 +226,7 @@ static void encode_piece(struct group_part *part, uint32_t piece, uint32_t n_pie
     }
     bytes_write_u32(&writer, n);
     for (uint32_t i = 0; i < n; i++) {
-        write_backend(&writer, &group->backends[first + i]);
+        write_backend(&writer, group, &group->backends[first + i]);
     }
     add_chunk(&part->head, &writer);
 }
@@ -417,8 +423,11 @@ static void read_row(struct codec_in *in, struct row_id *row)
 }
 
 /* spec: holds the texts until the part keeps them. */
-static void read_backend(struct codec_in *in, struct catalog_backend *backend, struct backend *spec)
+static void read_backend(struct group_part *part, uint32_t index, struct codec_in *in,
+                         struct backend *spec)
 {
+    struct catalog_backend *backend = &part->backends[index];
+    uint32_t n_checks = part->group.spec.n_checks;
     struct codec_in block = codec_open(in);
 
     codec_read_backend(&block, spec);
@@ -438,6 +447,12 @@ static void read_backend(struct codec_in *in, struct catalog_backend *backend, s
     }
     backend->drain_revision = bytes_read_u64(&block.bytes);
     backend->drain_timeout_ms = bytes_read_u32(&block.bytes);
+    for (uint32_t i = 0; i < n_checks; i++) {
+        struct target_id *target = &part->targets[index * n_checks + i];
+
+        target->slot = bytes_read_u32(&block.bytes);
+        target->birth = bytes_read_u64(&block.bytes);
+    }
     codec_shut(in, &block);
 }
 
@@ -450,7 +465,7 @@ static bool read_backends(struct group_part *part, struct backend specs[], struc
     for (uint32_t i = 0; i < n; i++) {
         uint32_t at = (*n_read)++;
 
-        read_backend(in, &part->backends[at], &specs[at]);
+        read_backend(part, at, in, &specs[at]);
         if (at > 0 &&
             endpoint_compare(&part->backends[at - 1].spec.at, &part->backends[at].spec.at) >= 0) {
             return false;
@@ -474,6 +489,11 @@ struct part *chunk_read_group(struct group_piece pieces[], uint32_t n_pieces)
     group->n_backends = codec_read_count(first, LIMIT_GROUP_ROWS);
     part->backends = catalog_alloc(group->n_backends, sizeof *part->backends);
     group->backends = part->backends;
+    if (group->spec.n_checks > 0) {
+        part->targets =
+            catalog_alloc((size_t)group->n_backends * group->spec.n_checks, sizeof *part->targets);
+        group->parts = part->targets;
+    }
     part->head.name = group->spec.name;
     struct backend *specs = catalog_alloc(group->n_backends, sizeof *specs);
     bool is_whole = strcmp(group->spec.name, pieces[0].name) == 0;
@@ -491,8 +511,6 @@ struct part *chunk_read_group(struct group_piece pieces[], uint32_t n_pieces)
         part_unref(&part->head);
         return NULL;
     }
-    if (group->spec.check.is_enabled) {
-        part->check = check_part_new(&group->spec.check);
-    }
+    check_set_make(&group->spec, NULL, &part->checks);
     return &part->head;
 }

@@ -1,6 +1,7 @@
 #include "agent/core/catalog_codec.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/plant.h"
@@ -364,25 +365,6 @@ static void read_guard(struct codec_in *in, struct guard_policy *guard)
     guard->correlated_alarm = codec_read_bool(in);
 }
 
-/* Since minor 3, and written only when there is one. */
-static void write_weighing(struct bytes_writer *writer, const struct server_group *group)
-{
-    if (group->guard.slow_start_ms != 0) {
-        bytes_write_u32(writer, group->guard.slow_start_ms);
-    }
-}
-
-static void read_weighing(struct codec_in *in, struct server_group *group)
-{
-    if (!has_more(in)) {
-        return;
-    }
-    group->guard.slow_start_ms = bytes_read_u32(&in->bytes);
-    if (group->guard.slow_start_ms == 0) {
-        in->bytes.failed = true; /* one value has one encoding */
-    }
-}
-
 /* --- groups and backends --- */
 
 void codec_write_backend(struct bytes_writer *writer, const struct backend *backend)
@@ -436,6 +418,98 @@ static void read_rule(struct codec_in *in, struct verdict_rule *rule)
     codec_shut(in, &block);
 }
 
+/* What level 3 brought to a group, each if it is used: bits in front say which, in this order. */
+enum group_more {
+    GROUP_HAS_CHECKS = 1 << 0,
+    GROUP_HAS_SLOW_START = 1 << 1
+};
+#define GROUP_MORE (GROUP_HAS_CHECKS | GROUP_HAS_SLOW_START)
+
+static void write_checks(struct bytes_writer *writer, const struct server_group *group)
+{
+    bytes_write_u8(writer, group->pass.kind);
+    bytes_write_u8(writer, group->pass.value);
+    bytes_write_u32(writer, group->n_checks);
+    for (uint32_t i = 0; i < group->n_checks; i++) {
+        const struct named_check *check = &group->checks[i];
+
+        bytes_write_string(writer, check->name);
+        bytes_write_u8(writer, check->check_class);
+        codec_write_check(writer, &check->check);
+    }
+}
+
+static void read_checks(struct codec_in *in, struct server_group *group)
+{
+    group->pass.kind = bytes_read_u8(&in->bytes);
+    group->pass.value = bytes_read_u8(&in->bytes);
+    uint32_t n = codec_read_count(in, LIMIT_CHECKS);
+    if (n == 0) {
+        in->bytes.failed = true; /* one value has one encoding */
+        return;
+    }
+    group->checks = calloc(n, sizeof *group->checks);
+    if (group->checks == NULL) {
+        in->bytes.failed = true;
+        return;
+    }
+    group->n_checks = n;
+    for (uint32_t i = 0; i < n; i++) {
+        struct named_check *check = &group->checks[i];
+
+        bytes_read_string(&in->bytes, check->name, sizeof check->name);
+        check->check_class = bytes_read_u8(&in->bytes);
+        codec_read_check(in, &check->check);
+    }
+}
+
+static void write_group_more(struct bytes_writer *writer, const struct server_group *group)
+{
+    unsigned more = (group->n_checks != 0 ? GROUP_HAS_CHECKS : 0U) |
+                    (group->guard.slow_start_ms != 0 ? GROUP_HAS_SLOW_START : 0U);
+
+    if (more != 0) {
+        bytes_write_u8(writer, (uint8_t)more);
+    }
+    if ((more & GROUP_HAS_CHECKS) != 0) {
+        write_checks(writer, group);
+    }
+    if ((more & GROUP_HAS_SLOW_START) != 0) {
+        bytes_write_u32(writer, group->guard.slow_start_ms);
+    }
+}
+
+/* The list after which the rest of the check says nothing of its own. */
+static void read_list(struct codec_in *in, struct server_group *group)
+{
+    struct health_check said = group->check;
+
+    read_checks(in, group);
+    group_settle_checks(group);
+    said.part_kinds = group->check.part_kinds; /* of no encoding: it follows from the list */
+    if (memcmp(&said, &group->check, sizeof said) != 0) {
+        in->bytes.failed = true; /* one value has one encoding */
+    }
+}
+
+static void read_group_more(struct codec_in *in, struct server_group *group)
+{
+    if (!has_more(in)) {
+        return;
+    }
+    uint8_t more = bytes_read_u8(&in->bytes);
+    if (more == 0 || (more & ~(unsigned)GROUP_MORE) != 0) {
+        in->bytes.failed = true;
+    }
+    if ((more & GROUP_HAS_CHECKS) != 0) {
+        read_list(in, group);
+    }
+    if ((more & GROUP_HAS_SLOW_START) != 0) {
+        group->guard.slow_start_ms = bytes_read_u32(&in->bytes);
+        in->bytes.failed |= group->guard.slow_start_ms == 0; /* one value has one encoding */
+    }
+}
+
 void codec_write_group(struct bytes_writer *writer, const struct server_group *group)
 {
     size_t begin = codec_begin(writer);
@@ -463,7 +537,7 @@ void codec_write_group(struct bytes_writer *writer, const struct server_group *g
     }
     write_hold(writer, group->hold, &group->held_by);
     write_guard(writer, &group->guard);
-    write_weighing(writer, group);
+    write_group_more(writer, group);
     codec_end(writer, begin);
 }
 
@@ -497,7 +571,7 @@ void codec_read_group(struct codec_in *in, struct server_group *ret_group)
     }
     read_hold(&block, &group->hold, &group->held_by);
     read_guard(&block, &group->guard);
-    read_weighing(&block, group);
+    read_group_more(&block, group);
     codec_shut(in, &block);
 }
 

@@ -60,7 +60,7 @@ void codec_read_check(struct codec_in *in, struct health_check *ret_check);
 /* One backend without what the catalog adds. */
 void codec_write_backend(struct bytes_writer *writer, const struct backend *backend);
 void codec_read_backend(struct codec_in *in, struct backend *ret_backend);
-/* A group without its backends. */
+/* A group without its backends. What is read is given, also after a failure: server_group_close. */
 void codec_write_group(struct bytes_writer *writer, const struct server_group *group);
 void codec_read_group(struct codec_in *in, struct server_group *ret_group);
 

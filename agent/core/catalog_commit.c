@@ -100,21 +100,23 @@ static void place_fresh(struct plan *plan, struct catalog_state *state, struct c
 {
     for (uint32_t i = 0; i < plan->n_fresh; i++) {
         const struct fresh_target *fresh = &plan->fresh[i];
-        struct catalog_backend *backend = &fresh->draft->backends[fresh->backend_index];
+        struct group_draft *draft = fresh->draft;
         uint32_t slot = find_slot(state, next, fresh->hash);
 
         if (slot == CATALOG_NO_SLOT) {
-            struct endpoint to = catalog_target_endpoint(&fresh->draft->after, backend);
+            struct catalog_definition definition =
+                catalog_use_definition(&draft->after.spec, &draft->checks,
+                                       &draft->backends[fresh->backend_index].spec.at, fresh->use);
             struct target_id id = {.slot = numbers_take(&state->slots), .birth = plan->revision};
 
             slot = id.slot;
-            catalog_target_put(next, &id, &to, fresh->draft->check);
+            catalog_target_put(next, &id, &definition.to, definition.check);
             if (idmap_add(&state->targets, fresh->hash.low, slot) != 0) {
                 abort();
             }
         }
         catalog_target_use(next, slot, 1);
-        backend->target = catalog_target_at(next, slot)->id;
+        *plan_place_of(draft, fresh->backend_index, fresh->use) = catalog_target_at(next, slot)->id;
     }
     next->n_slots = numbers_end(&state->slots);
 }
@@ -146,10 +148,16 @@ static struct part *make_group(struct group_draft *draft)
     }
     part->group.backends = part->backends;
     group_part_keep_texts(part);
-    part->check = draft->check;
+    part->targets = draft->targets;
+    part->group.parts = part->targets;
+    part->checks = draft->checks;
+    if (server_group_copy_checks(&part->group.spec, &draft->after.spec) != 0) {
+        abort(); /* no memory */
+    }
     part->head.name = part->group.spec.name;
     draft->backends = NULL;
-    draft->check = NULL;
+    draft->targets = NULL;
+    draft->checks = (struct check_set){0};
     part_encode(&part->head);
     return &part->head;
 }

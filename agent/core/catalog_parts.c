@@ -154,8 +154,10 @@ static void free_object(struct part *part)
     case PART_GROUP: {
         struct group_part *group = (struct group_part *)part;
 
-        check_part_unref(group->check);
+        check_set_close(&group->checks);
         free(group->backends);
+        free(group->targets);
+        free(group->group.spec.checks);
         free(group->texts);
         break;
     }

@@ -59,12 +59,20 @@ struct check_part {
     _Atomic uint32_t refs;
 };
 
+/* What is probed of each backend of a group: `vote` is what the vote on it is of, NULL: checks are
+ * off; `parts`, with a list of checks, each of them. */
+struct check_set {
+    struct check_part *vote;
+    struct check_part *parts[LIMIT_CHECKS];
+};
+
 struct group_part {
     struct part head;
-    struct catalog_group group;
+    struct catalog_group group;       /* group.spec.checks is owned */
     struct catalog_backend *backends; /* owned; what group.backends shows */
+    struct target_id *targets;        /* owned; what group.parts shows */
     char *texts;                      /* owned; what they say; NULL: nothing */
-    struct check_part *check;         /* NULL: checks are off */
+    struct check_set checks;
 };
 struct listener_part {
     struct part head;
@@ -99,6 +107,24 @@ void check_part_unref(struct check_part *check); /* NULL is allowed */
 
 /* A check as targets see it: its port is theirs, so it is 0 here. Given. */
 struct check_part *check_part_new(const struct health_check *check);
+
+/* --- the checks of a group (catalog_checks.c) --- */
+
+/* What the group's checks come to; what is as in `before`, which may be NULL, is shared. Given. */
+void check_set_make(const struct server_group *spec, const struct check_set *before,
+                    struct check_set *ret_set);
+void check_set_close(struct check_set *set);
+
+/* Targets that each probed backend uses: use 0 is that of its vote, then those of its parts. */
+uint32_t catalog_n_uses(const struct server_group *spec);
+struct catalog_definition {
+    struct endpoint to;       /* the backend's address and the check's port, or its own */
+    struct check_part *check; /* borrowed */
+    struct hash128 hash;
+};
+struct catalog_definition catalog_use_definition(const struct server_group *spec,
+                                                 const struct check_set *set,
+                                                 const struct endpoint *at, uint32_t use);
 
 #define PART_PAGE_ITEMS 64
 
@@ -192,9 +218,6 @@ struct catalog *catalog_new_empty(void);
 
 /* Whether a backend of this group is probed: checks on and no maintenance (spec.md 5). */
 bool catalog_wants_target(const struct catalog_group *group, const struct catalog_backend *backend);
-/* What is probed: the backend's address and the check's port, or its own. */
-struct endpoint catalog_target_endpoint(const struct catalog_group *group,
-                                        const struct catalog_backend *backend);
 struct hash128 catalog_definition_hash(const struct endpoint *to, const struct check_part *check);
 /* Put a definition into a free slot, with no user yet. The slot holds a reference of its own to
  * `check`. */

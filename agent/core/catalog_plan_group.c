@@ -19,7 +19,8 @@ static uint64_t name_hash(const char *name)
 
 void group_draft_free(struct group_draft *draft)
 {
-    check_part_unref(draft->check);
+    check_set_close(&draft->checks);
+    free(draft->targets);
     free(draft->backends);
     free(draft);
 }

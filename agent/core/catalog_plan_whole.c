@@ -230,63 +230,50 @@ static const struct catalog_target *find_target(const struct plan *plan, struct 
     return NULL;
 }
 
+struct target_id *plan_place_of(struct group_draft *draft, uint32_t index, uint32_t use)
+{
+    return use == 0 ? &draft->backends[index].target
+                    : &draft->targets[index * draft->after.spec.n_checks + use - 1];
+}
+
 /* Gives a backend of a draft the slot it shall use, if its definition has one. */
-static void choose_slot(struct plan *plan, struct group_draft *draft, uint32_t index)
+static void choose_slot(struct plan *plan, struct group_draft *draft, uint32_t index, uint32_t use)
 {
-    struct catalog_backend *backend = &draft->backends[index];
-    uint32_t old_slot = backend->target.slot;
+    struct target_id *place = plan_place_of(draft, index, use);
+    const struct catalog_backend *backend = &draft->backends[index];
 
-    if (!draft->is_gone && catalog_wants_target(&draft->after, backend)) {
-        struct endpoint to = catalog_target_endpoint(&draft->after, backend);
-        struct hash128 hash = catalog_definition_hash(&to, draft->check);
-        const struct catalog_target *target = find_target(plan, hash);
-
-        if (target != NULL && target->id.slot == old_slot) {
-            return;
-        }
-        if (target != NULL) {
-            backend->target = target->id;
-            add_delta(plan, target->id.slot, 1);
-        } else {
-            backend->target = (struct target_id){.slot = CATALOG_NO_SLOT};
-            plan->fresh[plan->n_fresh++] =
-                (struct fresh_target){.draft = draft, .backend_index = index, .hash = hash};
-        }
-    } else {
-        backend->target = (struct target_id){.slot = CATALOG_NO_SLOT};
-    }
-    if (old_slot != CATALOG_NO_SLOT) {
-        add_delta(plan, old_slot, -1);
-    }
-}
-
-/* Slots of backends that the draft lost to a purge. */
-static void release_purged(struct plan *plan, const struct group_draft *draft)
-{
-    uint32_t n = draft->is_purged ? draft->before->group.n_backends : 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        const struct catalog_backend *backend = &draft->before->group.backends[i];
-
-        if (backend->target.slot != CATALOG_NO_SLOT &&
-            catalog_backend_find(&draft->after, &backend->spec.at) == NULL) {
-            add_delta(plan, backend->target.slot, -1);
-        }
-    }
-}
-
-static void make_check(struct group_draft *draft)
-{
-    const struct health_check *check = &draft->after.spec.check;
-
-    if (!check->is_enabled) {
+    *place = (struct target_id){.slot = CATALOG_NO_SLOT};
+    if (draft->is_gone || !catalog_wants_target(&draft->after, backend)) {
         return;
     }
-    draft->check = check_part_new(check);
-    if (draft->before != NULL && draft->before->check != NULL &&
-        hash128_equal(draft->before->check->hash, draft->check->hash)) {
-        check_part_unref(draft->check);
-        draft->check = check_part_ref(draft->before->check);
+    struct catalog_definition definition =
+        catalog_use_definition(&draft->after.spec, &draft->checks, &backend->spec.at, use);
+    const struct catalog_target *target = find_target(plan, definition.hash);
+    if (target != NULL) {
+        *place = target->id;
+        add_delta(plan, target->id.slot, 1);
+    } else {
+        plan->fresh[plan->n_fresh++] = (struct fresh_target){
+            .draft = draft, .backend_index = index, .use = use, .hash = definition.hash};
+    }
+}
+
+/* All that the group used before; what it goes on using is taken again. */
+static void release_slots(struct plan *plan, const struct group_part *before)
+{
+    uint32_t n = before == NULL ? 0 : before->group.n_backends;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct catalog_backend *backend = &before->group.backends[i];
+        const struct target_id *parts = catalog_parts_of(&before->group, backend);
+
+        if (backend->target.slot == CATALOG_NO_SLOT) {
+            continue;
+        }
+        add_delta(plan, backend->target.slot, -1);
+        for (uint32_t c = 0; parts != NULL && c < before->group.spec.n_checks; c++) {
+            add_delta(plan, parts[c].slot, -1);
+        }
     }
 }
 
@@ -365,6 +352,29 @@ static int check_number(struct plan *plan)
     return 0;
 }
 
+static size_t n_uses_of(const struct catalog_group *group)
+{
+    return (size_t)group->n_backends * catalog_n_uses(&group->spec);
+}
+
+static void choose_slots(struct plan *plan, struct group_draft *draft)
+{
+    uint32_t n_uses = catalog_n_uses(&draft->after.spec);
+
+    check_set_make(&draft->after.spec, draft->before != NULL ? &draft->before->checks : NULL,
+                   &draft->checks);
+    if (n_uses > 1) {
+        draft->targets = catalog_alloc((size_t)draft->after.n_backends * draft->after.spec.n_checks,
+                                       sizeof *draft->targets);
+    }
+    release_slots(plan, draft->before);
+    for (uint32_t i = 0; i < draft->after.n_backends; i++) {
+        for (uint32_t use = 0; use < n_uses; use++) {
+            choose_slot(plan, draft, i, use);
+        }
+    }
+}
+
 int plan_targets(struct plan *plan)
 {
     size_t n_before = 0;
@@ -373,19 +383,13 @@ int plan_targets(struct plan *plan)
     for (uint32_t i = 0; i < plan->n_groups; i++) {
         const struct group_draft *draft = plan->groups[i];
 
-        n_before += draft->before != NULL ? draft->before->group.n_backends : 0;
-        n_after += draft->after.n_backends;
+        n_before += draft->before != NULL ? n_uses_of(&draft->before->group) : 0;
+        n_after += n_uses_of(&draft->after);
     }
-    plan->deltas = catalog_alloc(n_before + 2 * n_after, sizeof *plan->deltas);
+    plan->deltas = catalog_alloc(n_before + n_after, sizeof *plan->deltas);
     plan->fresh = catalog_alloc(n_after, sizeof *plan->fresh);
     for (uint32_t i = 0; i < plan->n_groups; i++) {
-        struct group_draft *draft = plan->groups[i];
-
-        make_check(draft);
-        release_purged(plan, draft);
-        for (uint32_t j = 0; j < draft->after.n_backends; j++) {
-            choose_slot(plan, draft, j);
-        }
+        choose_slots(plan, plan->groups[i]);
     }
     merge_deltas(plan);
     return check_number(plan);

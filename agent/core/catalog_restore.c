@@ -211,28 +211,46 @@ static bool take_row(struct restore *restore, const struct row_id *row)
     return numbers_take_this(&restore->rows, row->row);
 }
 
-static bool use_target(struct restore *restore, const struct group_part *part,
-                       const struct catalog_backend *backend)
+static bool use_target(struct restore *restore, const struct target_id *id,
+                       const struct catalog_definition *definition)
 {
-    const struct target_id *id = &backend->target;
-
-    if (!catalog_wants_target(&part->group, backend)) {
-        return id->slot == CATALOG_NO_SLOT;
-    }
     if (id->slot >= LIMIT_TARGETS) {
         return false;
     }
-    struct endpoint to = catalog_target_endpoint(&part->group, backend);
     const struct catalog_target *target = catalog_target_at(restore->catalog, id->slot);
     if (target == NULL) {
-        catalog_target_put(restore->catalog, id, &to, part->check);
+        catalog_target_put(restore->catalog, id, &definition->to, definition->check);
     } else if (target->id.birth != id->birth ||
-               !hash128_equal(target->definition_hash, catalog_definition_hash(&to, part->check))) {
+               !hash128_equal(target->definition_hash, definition->hash)) {
         return false;
     }
     catalog_target_use(restore->catalog, id->slot, 1);
     if (id->slot >= restore->catalog->n_slots) {
         restore->catalog->n_slots = id->slot + 1;
+    }
+    return true;
+}
+
+/* The target of the vote, and those of its parts. */
+static bool use_targets(struct restore *restore, const struct group_part *part,
+                        const struct catalog_backend *backend)
+{
+    const struct target_id *parts = catalog_parts_of(&part->group, backend);
+    bool is_probed = catalog_wants_target(&part->group, backend);
+
+    for (uint32_t use = 0; use < catalog_n_uses(&part->group.spec); use++) {
+        const struct target_id *id = use == 0 ? &backend->target : &parts[use - 1];
+        bool is_sane = id->slot == CATALOG_NO_SLOT;
+
+        if (is_probed) {
+            struct catalog_definition definition =
+                catalog_use_definition(&part->group.spec, &part->checks, &backend->spec.at, use);
+
+            is_sane = use_target(restore, id, &definition);
+        }
+        if (!is_sane) {
+            return false;
+        }
     }
     return true;
 }
@@ -244,7 +262,7 @@ static int number_group(struct restore *restore, const struct group_part *part)
     for (uint32_t i = 0; i < part->group.n_backends && is_sane; i++) {
         const struct catalog_backend *backend = &part->group.backends[i];
 
-        is_sane = take_row(restore, &backend->row) && use_target(restore, part, backend);
+        is_sane = take_row(restore, &backend->row) && use_targets(restore, part, backend);
         restore->catalog->n_live_backends += backend->life != LIFE_REMOVING;
     }
     restore->catalog->n_live_groups += !part->group.is_deleted;

@@ -29,7 +29,8 @@ struct group_draft {
     const struct group_part *before;  /* NULL = new */
     struct catalog_group after;       /* after.backends is `backends` */
     struct catalog_backend *backends; /* owned */
-    struct check_part *check;         /* a reference; NULL = checks off; set by plan_targets */
+    struct check_set checks;          /* owned; set by plan_targets, as the next */
+    struct target_id *targets;        /* owned; what after.parts shall show */
     uint32_t change_index;
     bool is_whole;   /* put or deleted; then nothing else may name it */
     bool is_partial; /* one of its backends or its hold switch is named */
@@ -54,6 +55,7 @@ struct slot_delta {
 struct fresh_target {
     struct group_draft *draft;
     uint32_t backend_index;
+    uint32_t use; /* catalog_n_uses */
     struct hash128 hash;
 };
 
@@ -152,6 +154,8 @@ uint32_t plan_n_observers(const struct plan *plan);
 int plan_check_groups(struct plan *plan);
 /* R-CFG-2 (catalog_force.c). */
 int plan_check_force(struct plan *plan);
+/* Where a draft keeps the target of one use (catalog_n_uses) of a backend. */
+struct target_id *plan_place_of(struct group_draft *draft, uint32_t index, uint32_t use);
 /* Slots that lose and gain users; refuses more targets than there are slots. */
 int plan_targets(struct plan *plan);
 

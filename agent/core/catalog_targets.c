@@ -15,17 +15,6 @@ bool catalog_wants_target(const struct catalog_group *group, const struct catalo
     return group->spec.check.is_enabled && backend->spec.admin_state != ADMIN_MAINTENANCE;
 }
 
-struct endpoint catalog_target_endpoint(const struct catalog_group *group,
-                                        const struct catalog_backend *backend)
-{
-    struct endpoint to = backend->spec.at;
-
-    if (group->spec.check.port != 0) {
-        to.port = group->spec.check.port;
-    }
-    return to;
-}
-
 struct hash128 catalog_definition_hash(const struct endpoint *to, const struct check_part *check)
 {
     uint8_t bytes[1 + 16 + 2 + 8 + 8];

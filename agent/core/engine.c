@@ -27,6 +27,7 @@ struct engine *engine_new(const struct engine_config *config, uint64_t now_ns)
     observers_init(&engine->observers, config->node_id);
     id_set_init(&engine->dirty_slots);
     id_set_init(&engine->orders_due);
+    id_set_init(&engine->uncomposed);
     id_set_init(&engine->dirty_scopes);
     id_set_init(&engine->freed_rows);
     id_set_init(&engine->waiting_drains);
@@ -61,6 +62,7 @@ void engine_free(struct engine *engine)
     history_free(engine->history);
     id_set_close(&engine->dirty_slots);
     id_set_close(&engine->orders_due);
+    id_set_close(&engine->uncomposed);
     id_set_close(&engine->dirty_scopes);
     id_set_close(&engine->freed_rows);
     id_set_close(&engine->waiting_drains);
@@ -73,6 +75,8 @@ void engine_free(struct engine *engine)
     event_ring_close(&engine->events);
     free(engine->targets);
     free(engine->shares);
+    free(engine->parts);
+    free(engine->dependencies);
     free(engine->backends);
     free(engine->rows);
     free(engine->weights);
@@ -279,6 +283,7 @@ void engine_settle(struct engine *engine, struct engine_actions *actions)
     uint32_t id;
 
     engine_keep_surroundings(engine);
+    engine_compose(engine, actions);
     while (id_set_take(&engine->dirty_slots, &id)) {
         engine_judge_slot(engine, id, actions);
     }
@@ -375,13 +380,14 @@ uint8_t engine_marks(const struct engine *engine, const struct engine_backend *b
         marks |= MARK_GRAY;
     }
     if (backend->is_linked) {
-        uint8_t kind = engine->targets[backend->target.slot].check_type;
-
-        marks |= (engine->suspect_mask >> kind & 1) != 0 ? MARK_SUSPECT : 0;
+        marks |= engine_is_suspect(engine, backend->target.slot) ? MARK_SUSPECT : 0;
     }
     if (engine->scopes[backend->scope].result.is_warming &&
         backend->health_state == HEALTH_INITIAL && !engine_is_late(engine, backend)) {
         marks |= MARK_WARMING;
+    }
+    if (engine_is_degraded(engine, (uint32_t)(backend - engine->backends))) {
+        marks |= MARK_DEGRADED;
     }
     return (uint8_t)marks;
 }

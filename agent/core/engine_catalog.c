@@ -24,6 +24,9 @@ static void tell_probe(struct follow *follow, const struct catalog_target *targe
     struct engine_actions *actions = follow->actions;
     struct probe_change change = {.id = id, .target = target};
 
+    if (target != NULL && target->check->type == CHECK_TYPE_NONE) {
+        return; /* nobody probes it */
+    }
     assert(actions->n_probes < actions->probes_capacity);
     if (target != NULL) {
         change.source = follow->engine->sources[target->to.addr.family == ADDR_IPV6];
@@ -42,6 +45,7 @@ static void free_target(struct engine *engine, uint32_t slot)
     while (target->first_row != NO_ROW) {
         engine_unlink_user(engine, target->first_row);
     }
+    engine_free_parts(engine, slot);
     *target = (struct engine_target){.first_row = NO_ROW};
     votes_set_slot(engine->votes, slot, 0, 0, 0);
     timers_clear(&engine->opinion_timers, slot);
@@ -58,15 +62,16 @@ void engine_make_target(struct engine *engine, struct target_id id,
         .first_row = NO_ROW,
         .timeout_ms = check->timeout_ms,
         .interval_ms = check->interval_ms,
-        .policy = {.healthy_threshold = check->healthy_threshold & 15U,
+        .policy = {.healthy_threshold =
+                       check->type == CHECK_TYPE_NONE ? 0 : check->healthy_threshold & 15U,
                    .unhealthy_threshold = check->unhealthy_threshold & 15U},
-        .check_type = check->type & 15U,
+        .kinds_high = check_kinds(check) >> 1 & 31U,
     };
     engine_share_make(engine, id, check);
     if (engine->history != NULL) {
         history_reset_slot(engine->history, id.slot, id.birth);
     }
-    votes_set_slot(engine->votes, id.slot, id.birth, check->type,
+    votes_set_slot(engine->votes, id.slot, id.birth, check_kinds(check),
                    check->unhealthy_threshold * cycle_ms);
 }
 
@@ -206,7 +211,7 @@ static void update_group(void *user, const struct catalog_group *before,
     for (uint32_t i = after->n_backends; i-- > 0;) {
         uint32_t row = after->backends[i].row.row;
 
-        engine_update_row(engine, index, &after->backends[i]);
+        engine_update_row(engine, index, after, &after->backends[i]);
         engine->backends[row].next_in_scope = scope->first_row;
         scope->first_row = row;
         if (engine->backends[row].is_linked) {

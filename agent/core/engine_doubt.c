@@ -27,7 +27,16 @@ static bool peers_contradict(const struct tally *tally)
     return tally->n_pass >= 2 && 2U * tally->n_pass > n_peers;
 }
 
-static void survey_target(const struct engine *engine, uint32_t slot, struct doubt_targets *to)
+/* What is probed, and how that went. */
+static void survey_probes(const struct engine_target *target, struct doubt_targets *to)
+{
+    to->n_probed++;
+    to->n_failing += target->health.fail_streak > 0;
+    to->n_faulty += target->is_faulty;
+}
+
+/* What the own vote says, and what those of the peers do. */
+static void survey_vote(const struct engine *engine, uint32_t slot, struct doubt_targets *to)
 {
     const struct engine_target *target = &engine->targets[slot];
     struct tally tally = {.n_observers = observers_n(&engine->observers)};
@@ -38,12 +47,18 @@ static void survey_target(const struct engine *engine, uint32_t slot, struct dou
         tally.n_observers = (uint8_t)__builtin_popcountll(engine->shares[slot].electors);
     }
     bool is_down = target->health.opinion == OPINION_FAIL;
-    to->n_probed++;
-    to->n_failing += target->health.fail_streak > 0;
-    to->n_faulty += target->is_faulty;
+    to->n_votes++;
     to->n_down += is_down;
     to->n_contradicted +=
         is_down && engine->now_ns >= peers_know_ns(engine, target) && peers_contradict(&tally);
+}
+
+/* Of one of several kinds, that of the part that decides, or the lowest. */
+static uint32_t kind_of(const struct engine *engine, uint32_t slot)
+{
+    uint32_t kinds = target_kinds(&engine->targets[engine_deciding_slot(engine, slot)]);
+
+    return kinds == 0 ? DOUBT_KINDS : (uint32_t)__builtin_ctz(kinds);
 }
 
 void engine_survey(struct engine *engine)
@@ -53,9 +68,16 @@ void engine_survey(struct engine *engine)
 
     for (uint32_t slot = 0; slot < engine->n_slots; slot++) {
         const struct engine_target *target = &engine->targets[slot];
+        uint32_t kind = kind_of(engine, slot);
 
-        if (target->birth != 0 && target->check_type < DOUBT_KINDS && engine_is_on(engine, slot)) {
-            survey_target(engine, slot, &survey.kinds[target->check_type]);
+        if (target->birth == 0 || kind >= DOUBT_KINDS || !engine_is_on(engine, slot)) {
+            continue;
+        }
+        if (!target_is_composed(target)) {
+            survey_probes(target, &survey.kinds[kind]);
+        }
+        if (target->first_row != NO_ROW || plant_is("doubt-counts-parts")) {
+            survey_vote(engine, slot, &survey.kinds[kind]);
         }
     }
     if (engine->now_ns - engine->start_ns <= 3 * engine->vote_interval_ns) {
@@ -87,11 +109,11 @@ void engine_note_target(struct engine *engine, uint32_t slot, const struct engin
     bool was_failing = before->health.fail_streak > 0;
     bool is_failing = after->health.fail_streak > 0;
 
-    if (after->check_type >= DOUBT_KINDS ||
+    if (kind_of(engine, slot) >= DOUBT_KINDS ||
         (was_failing == is_failing && before->is_faulty == after->is_faulty)) {
         return;
     }
-    struct doubt_targets *targets = &engine->doubt.survey.kinds[after->check_type];
+    struct doubt_targets *targets = &engine->doubt.survey.kinds[kind_of(engine, slot)];
     step_count(&targets->n_failing, was_failing, is_failing);
     if (!was_failing && is_failing) {
         self_doubt_note_fresh_failure(&engine->doubt, engine->now_ns);
@@ -156,12 +178,13 @@ void engine_run_doubt(struct engine *engine, struct engine_actions *actions)
     for (uint32_t slot = 0; slot < engine->n_slots; slot++) {
         const struct engine_target *target = &engine->targets[slot];
 
-        if (target->birth == 0 || (changed >> target->check_type & 1) == 0) {
+        if (target->birth == 0 || (changed & target_kinds(target)) == 0) {
             continue;
         }
         id_set_add(&engine->dirty_slots, slot);
-        if ((engine->suspect_mask >> target->check_type & 1) == 0) {
-            forget_evidence(engine, slot, engine->doubt.kinds[target->check_type].since_ns,
+        engine_part_changed(engine, slot);
+        if (!target_is_composed(target) && !engine_is_suspect(engine, slot)) {
+            forget_evidence(engine, slot, engine->doubt.kinds[kind_of(engine, slot)].since_ns,
                             actions);
         }
     }

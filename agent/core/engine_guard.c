@@ -331,7 +331,7 @@ void engine_follow_guard_policy(struct engine *engine, uint32_t index,
                          engine->now_ns + engine->vote_interval_ns);
     }
     scope->guard = group->spec.guard;
-    scope->cycle_ms = group->spec.check.timeout_ms + group->spec.check.interval_ms;
+    scope->cycle_ms = group_cycle_ms(&group->spec);
     scope->n_members = 0;
     for (uint32_t i = 0; i < group->n_backends; i++) {
         scope->n_members += group->backends[i].life != LIFE_REMOVING &&

@@ -183,6 +183,7 @@ static struct vote_change make_change(struct engine *engine, uint32_t slot)
                             ? 0
                             : (engine->now_ns - target->conclusive_ns) / NS_PER_MS + 1,
         .suspect_mask = engine->suspect_mask,
+        .part = slot < engine->n_parts ? engine->parts[slot].part : COMPOSE_NO_PART,
         .wavers = engine_share_wavers(engine, slot),
     };
 }

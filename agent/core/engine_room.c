@@ -80,6 +80,45 @@ static int reserve_shares(struct engine *engine, uint32_t n_slots)
     return 0;
 }
 
+/* Only with a list of checks: likewise. */
+static int reserve_parts(struct engine *engine, uint32_t n_slots)
+{
+    if (n_slots <= engine->n_parts) {
+        return 0;
+    }
+    n_slots = round_up(n_slots);
+    if (id_set_reserve(&engine->uncomposed, n_slots) != 0 ||
+        grow((void **)&engine->parts, sizeof *engine->parts, engine->n_parts, n_slots) != 0) {
+        return ERR_NOMEM;
+    }
+    engine->n_parts = n_slots;
+    return 0;
+}
+
+static int reserve_dependencies(struct engine *engine, uint32_t n_rows)
+{
+    if (n_rows <= engine->n_dependencies) {
+        return 0;
+    }
+    n_rows = round_up(n_rows);
+    if (grow((void **)&engine->dependencies, sizeof *engine->dependencies, engine->n_dependencies,
+             n_rows) != 0) {
+        return ERR_NOMEM;
+    }
+    engine->n_dependencies = n_rows;
+    return 0;
+}
+
+static bool has_list(const struct catalog *catalog)
+{
+    for (size_t i = 0; i < catalog_n_groups(catalog); i++) {
+        if (catalog_group_at(catalog, i)->parts != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool has_shared_check(const struct catalog *catalog)
 {
     for (size_t i = 0; i < catalog_n_groups(catalog); i++) {
@@ -196,7 +235,12 @@ int engine_reserve_room(struct engine *engine, const struct engine_room *room,
     if (err == 0) {
         err = reserve_shares(engine, room->n_shares);
     }
-
+    if (err == 0) {
+        err = reserve_parts(engine, room->n_parts);
+    }
+    if (err == 0) {
+        err = reserve_dependencies(engine, room->n_dependencies);
+    }
     if (err == 0) {
         err = reserve_rows(engine, room->n_rows);
     }
@@ -213,10 +257,13 @@ int engine_reserve(struct engine *engine, const struct catalog *catalog,
                    struct engine_actions *actions)
 {
     size_t n_before = engine->catalog == NULL ? 0 : catalog_n_groups(engine->catalog);
+    bool has_lists = has_list(catalog);
     /* Groups that go and groups that come have places at the same time. */
     struct engine_room room = {.n_slots = catalog_n_slots(catalog),
                                .n_shares = has_shared_check(catalog) ? catalog_n_slots(catalog) : 0,
                                .has_weights = has_weighing(catalog),
+                               .n_parts = has_lists ? catalog_n_slots(catalog) : 0,
+                               .n_dependencies = has_lists ? catalog_n_rows(catalog) : 0,
                                .n_rows = catalog_n_rows(catalog),
                                .n_scopes = (uint32_t)(n_before + catalog_n_groups(catalog))};
 

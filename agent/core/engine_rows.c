@@ -175,7 +175,8 @@ static void tell_admin(struct engine *engine, const struct engine_backend *backe
     str_copy(event->actor, sizeof event->actor, engine->change_actor);
 }
 
-void engine_update_row(struct engine *engine, uint32_t scope, const struct catalog_backend *from)
+void engine_update_row(struct engine *engine, uint32_t scope, const struct catalog_group *group,
+                       const struct catalog_backend *from)
 {
     uint32_t row = from->row.row;
     struct engine_backend *backend = &engine->backends[row];
@@ -213,6 +214,7 @@ void engine_update_row(struct engine *engine, uint32_t scope, const struct catal
     backend->life = from->life;
     backend->drain_revision = from->drain_revision;
     backend->drain_timeout_ms = from->drain_timeout_ms;
+    engine_follow_parts(engine, row, group, from);
     follow_state(engine, row, is_new, changed);
     if (engine->replay == NULL) {
         engine_follow_drain(engine, row);
@@ -222,6 +224,7 @@ void engine_update_row(struct engine *engine, uint32_t scope, const struct catal
 void engine_free_row(struct engine *engine, uint32_t row)
 {
     engine_unlink_user(engine, row);
+    engine_free_dependencies(engine, row);
     timers_clear(&engine->row_timers, row);
     engine_leave_drain(engine, row);
     drains_drop(&engine->drains, row);

@@ -178,6 +178,9 @@ void engine_sentence_state(struct backend_view *view)
         append(view->sentence, sizeof view->sentence,
                "; gray: the votes are tied, this node follows its own probes");
     }
+    if ((view->marks & MARK_DEGRADED) != 0) {
+        append(view->sentence, sizeof view->sentence, "; degraded: a dependency of it is down");
+    }
     if (view->is_unreachable) {
         append(view->sentence, sizeof view->sentence,
                "; unreachable from here: this node's own probes fail");
@@ -192,6 +195,11 @@ static uint8_t own_distance(const struct backend_view *view, const struct tally 
     uint8_t threshold = fails ? view->unhealthy_threshold : view->healthy_threshold;
     uint32_t streak = fails ? view->fail_streak : view->pass_streak;
 
+    if (view->n_local > 1) {
+        uint8_t n_parts;
+
+        return engine_checks_distance(view, fails, &n_parts);
+    }
     if (tally_own_rests(tally) || tally->own_opinion == (fails ? OPINION_FAIL : OPINION_PASS)) {
         return 0;
     }
@@ -224,17 +232,32 @@ static bool is_own_column(const struct backend_view *view, enum health_state to)
     return (to == HEALTH_UNHEALTHY ? view->rule.down.kind : view->rule.up.kind) == RULE_LOCAL;
 }
 
+/* "", or of how many checks those results must be. */
+static const char *of_checks(const struct backend_view *view, enum health_state to, char text[32])
+{
+    uint8_t n_parts = 0;
+
+    text[0] = '\0';
+    if (view->n_local > 1) {
+        engine_checks_distance(view, to == HEALTH_UNHEALTHY, &n_parts);
+        snprintf(text, 32, n_parts == 1 ? " of one check" : " of each of %u checks", n_parts);
+    }
+    return text;
+}
+
 /* Under rule local one vote is asked, and no other would help. */
 static void say_own_need(const struct backend_view *view, const char *kind, const char *rule,
                          struct next_change *next)
 {
     const char *to = health_state_word((enum health_state)next->to);
+    char of[32];
 
     if (next->own_results > 0) {
         snprintf(next->sentence, sizeof next->sentence,
-                 "goes %s when this node's own vote turns to %s, after %u more in a row (now %s, "
+                 "goes %s when this node's own vote turns to %s, after %u more in a row%s (now %s, "
                  "rule %s)",
-                 to, kind, next->own_results, opinion_word((enum opinion)view->own), rule);
+                 to, kind, next->own_results, of_checks(view, (enum health_state)next->to, of),
+                 opinion_word((enum opinion)view->own), rule);
     } else {
         snprintf(next->sentence, sizeof next->sentence,
                  "goes %s when this node's own vote to %s counts (now %s, rule %s)", to, kind,
@@ -277,10 +300,10 @@ static void say_need(const struct backend_view *view, const struct verdict_need 
         append(next->sentence, sizeof next->sentence, zones);
     }
     if (next->own_results > 0) {
-        char own[80];
+        char own[112], of[32];
 
-        snprintf(own, sizeof own, "; this node's own vote turns to %s after %u more in a row", kind,
-                 next->own_results);
+        snprintf(own, sizeof own, "; this node's own vote turns to %s after %u more in a row%s",
+                 kind, next->own_results, of_checks(view, (enum health_state)next->to, of));
         append(next->sentence, sizeof next->sentence, own);
     }
 }

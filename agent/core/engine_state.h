@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "agent/core/compose.h"
 #include "agent/core/drain_barrier.h"
 #include "agent/core/engine.h"
 #include "agent/core/engine_view.h"
@@ -46,13 +47,46 @@ struct engine_target {
     uint32_t last_http_status : 10;
     uint32_t reason : 6; /* enum probe_reason, with conclusive_ns */
     uint32_t last_reason : 6;
-    struct cert_end cert; /* as last seen */
-    struct health_policy policy;
-    uint8_t check_type : 4; /* enum check_type */
-    uint8_t last_class : 3; /* enum probe_class */
-    bool is_faulty : 1;     /* the last was a shortage of this node */
+    struct cert_end cert;        /* as last seen */
+    struct health_policy policy; /* H 0: nobody probes it, it is composed (engine_parts.c) */
+    uint8_t kinds_high : 5;      /* of its probes, or of its parts' (target_kinds), without bit 0 */
+    uint8_t last_class : 2;      /* enum probe_class */
+    bool is_faulty : 1;          /* the last was a shortage of this node */
 };
 static_assert(sizeof(struct engine_target) <= ENGINE_TARGET_BYTES, "of each target");
+
+/* Bits 1 << enum check_type. */
+static inline uint32_t target_kinds(const struct engine_target *target)
+{
+    return (uint32_t)target->kinds_high << 1;
+}
+
+static inline bool target_is_composed(const struct engine_target *target)
+{
+    return target->policy.healthy_threshold == 0;
+}
+
+/* Several checks of a backend, by slot: of a composed target its parts, of a part those that are
+ * composed of it, of a dependency the backends that have it. A place is that of one in the arrays
+ * of its owner: (slot or row) * LIMIT_CHECKS + index + 1; 0 = none. */
+struct target_parts {
+    uint8_t n_parts; /* 0: it is not composed, or of nothing yet */
+    uint8_t k;
+    uint8_t part; /* that the vote has its reason from (compose.h) */
+    uint32_t slots[LIMIT_CHECKS];
+    uint32_t next_composed[LIMIT_CHECKS]; /* places of the same part in others */
+    uint32_t first_composed;
+    uint32_t first_dependent; /* places in row_dependencies */
+};
+
+/* The checks of class dependency of one backend, by row. */
+struct row_dependencies {
+    uint8_t n;
+    uint8_t checks[LIMIT_CHECKS]; /* index in the group's list */
+    uint8_t states[LIMIT_CHECKS]; /* enum health_state: initial, healthy or unhealthy */
+    struct target_id targets[LIMIT_CHECKS];
+    uint32_t next_dependent[LIMIT_CHECKS];
+};
 
 /* How the probes of one target are shared among the observers (share.h), by slot. */
 struct target_share {
@@ -236,6 +270,11 @@ struct engine {
     struct engine_target *targets; /* by slot */
     struct target_share *shares;   /* by slot, n_shares: none before a check is shared */
     uint32_t n_shares;
+    struct target_parts *parts; /* by slot, n_parts: none before a group has a list of checks */
+    uint32_t n_parts;
+    struct row_dependencies *dependencies; /* by row, n_dependencies: likewise */
+    uint32_t n_dependencies;
+    struct id_set uncomposed;        /* slots whose opinion is to be composed anew */
     uint32_t n_sharded;              /* slots whose check has probers */
     uint64_t heard;                  /* members (bits) in n with a vector of the last 3 V */
     uint64_t silent_ns;              /* when the next of them falls silent, if nothing comes */
@@ -303,8 +342,10 @@ int engine_reserve(struct engine *engine, const struct catalog *catalog,
                    struct engine_actions *actions);
 struct engine_room {
     uint32_t n_slots, n_rows, n_scopes;
-    uint32_t n_shares; /* slots that may be shared; 0 = none is */
-    bool has_weights;  /* a group weighs */
+    uint32_t n_shares;       /* slots that may be shared; 0 = none is */
+    uint32_t n_parts;        /* slots that may be composed, or parts; 0 = none is */
+    uint32_t n_dependencies; /* rows that may have some; 0 = none does */
+    bool has_weights;        /* a group weighs */
 };
 int engine_reserve_room(struct engine *engine, const struct engine_room *room,
                         struct engine_actions *actions);
@@ -346,7 +387,8 @@ void replay_note_row(struct replay_votes *votes, uint32_t row);
 const struct kept_verdict *replay_kept(const struct replay_votes *votes, uint32_t row);
 
 /* engine_rows.c */
-void engine_update_row(struct engine *engine, uint32_t scope, const struct catalog_backend *from);
+void engine_update_row(struct engine *engine, uint32_t scope, const struct catalog_group *group,
+                       const struct catalog_backend *from);
 void engine_free_row(struct engine *engine, uint32_t row);
 /* Take the row out of its target's users; nothing when it is not among them. */
 void engine_unlink_user(struct engine *engine, uint32_t row);
@@ -373,6 +415,15 @@ void engine_publish_vector(struct engine *engine, struct engine_actions *actions
 void engine_publish_change(struct engine *engine, uint32_t slot, struct engine_actions *actions);
 
 /* engine_verdict.c */
+/* The own opinion changed: tell, publish and judge. */
+void engine_opinion_changed(struct engine *engine, uint32_t slot, enum opinion before,
+                            struct engine_actions *actions);
+struct event *engine_log_backend(struct engine *engine, const struct engine_backend *backend,
+                                 enum event_kind kind, const struct tally *tally);
+/* The votes on a target, those that decided first, and the reason that most of them have. */
+void engine_tell_votes(const struct engine *engine, uint32_t slot, bool is_down,
+                       struct event *event);
+void engine_note_first_probe(struct engine *engine, uint32_t slot, uint64_t start_ns);
 void engine_take_result(struct engine *engine, const struct probe_result *result,
                         struct engine_actions *actions);
 void engine_opinion_stale(struct engine *engine, uint32_t slot, struct engine_actions *actions);
@@ -384,6 +435,42 @@ void engine_tally(const struct engine *engine, uint32_t slot, struct tally *ret_
 void engine_tally_all(const struct engine *engine, uint32_t slot, struct tally *ret_tally);
 /* When a backend in `initial` may take this node's own opinion in a tie. */
 uint64_t engine_initial_end_ns(const struct engine *engine, const struct engine_backend *backend);
+
+/* engine_parts.c: several checks of a backend */
+/* Follow what the catalog says of a row's checks; its own target is followed already. */
+void engine_follow_parts(struct engine *engine, uint32_t row, const struct catalog_group *group,
+                         const struct catalog_backend *from);
+void engine_free_dependencies(struct engine *engine, uint32_t row);
+/* The slot is about to be free, whatever it was. */
+void engine_free_parts(struct engine *engine, uint32_t slot);
+/* The own opinion of a part, or what it comes from, changed. */
+void engine_part_changed(struct engine *engine, uint32_t slot);
+/* Compose what is due. */
+void engine_compose(struct engine *engine, struct engine_actions *actions);
+/* The first probe of a part is one of what is composed of it. */
+void engine_note_part_probe(struct engine *engine, uint32_t slot, uint64_t start_ns);
+/* Verdicts over a dependency, by the rules of those that have it. */
+void engine_judge_dependents(struct engine *engine, uint32_t slot, const struct tally *tally);
+bool engine_is_degraded(const struct engine *engine, uint32_t row);
+/* Of a composed target the slot of the part that decides, else its own. */
+uint32_t engine_deciding_slot(const struct engine *engine, uint32_t slot);
+/* Part of a vote, from 1, of a backend that is composed: the name of that check; "" = none. */
+const char *engine_part_name(const struct engine *engine, uint32_t row, uint8_t part);
+/* Name the check of that index of the group's list. */
+void engine_tell_check(const struct engine *engine, uint32_t row, uint8_t index,
+                       struct event *event);
+/* A backend that a target is probed for, and by which check: its own user, or one that it is a part
+ * or a dependency of. NO_ROW: none. ret_check: its name, "" with a single check. */
+uint32_t engine_find_user(const struct engine *engine, uint32_t slot, const char **ret_check);
+/* All kinds of its probes are doubted. */
+bool engine_is_suspect(const struct engine *engine, uint32_t slot);
+
+/* engine_view_checks.c */
+void engine_view_last(const struct engine_target *target, uint64_t now_ns,
+                      struct own_result *ret_last);
+void engine_view_checks(const struct engine *engine, const struct catalog_group *group,
+                        const struct catalog_backend *from, uint64_t now_ns,
+                        struct backend_view *view);
 
 /* engine_share.c: probes that the observers share */
 bool engine_is_shared(const struct engine *engine, uint32_t slot);

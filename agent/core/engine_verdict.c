@@ -4,6 +4,7 @@
 
 #include "agent/core/engine_state.h"
 #include "common/base/plant.h"
+#include "common/base/str.h"
 
 #define STALE_CYCLES 3 /* an opinion lasts for 3 x (T + I) after its last conclusive probe */
 
@@ -19,14 +20,16 @@ static uint64_t stale_after_ns(const struct engine_target *target)
 static void tell_probed(const struct engine *engine, uint32_t slot, struct event *event)
 {
     const struct catalog_target *target =
-        engine->replay == NULL ? catalog_target_at(engine->catalog, slot) : NULL;
+        engine->replay == NULL
+            ? catalog_target_at(engine->catalog, engine_deciding_slot(engine, slot))
+            : NULL;
 
     if (target != NULL && endpoint_compare(&target->to, &event->backend) != 0) {
         event->probed = target->to;
     }
 }
 
-static void opinion_changed(struct engine *engine, uint32_t slot, enum opinion before,
+void engine_opinion_changed(struct engine *engine, uint32_t slot, enum opinion before,
                             struct engine_actions *actions)
 {
     struct engine_target *target = &engine->targets[slot];
@@ -41,23 +44,27 @@ static void opinion_changed(struct engine *engine, uint32_t slot, enum opinion b
     if (target->health.opinion == OPINION_FAIL) {
         event->since_first_fail_ns = engine->now_ns - target->fail_start_ns;
     }
-    if (target->first_row != NO_ROW) {
-        const struct engine_backend *backend = &engine->backends[target->first_row];
+    const char *check;
+    uint32_t row = engine_find_user(engine, slot, &check);
+    if (row != NO_ROW) {
+        const struct engine_backend *backend = &engine->backends[row];
 
         event->backend = backend->at;
         memcpy(event->group, engine->scopes[backend->scope].name, sizeof event->group);
+        str_copy(event->check, sizeof event->check, check);
         tell_probed(engine, slot, event);
     }
+    engine_part_changed(engine, slot);
     engine_publish_change(engine, slot, actions);
     id_set_add(&engine->dirty_slots, slot);
 }
 
 /* The first probe of a scope since its creation starts the clock of its warming. Of a target that
  * others share it may have begun before that: then the clock starts with the creation. */
-static void note_first_probe(struct engine *engine, const struct engine_target *target,
-                             uint64_t start_ns)
+void engine_note_first_probe(struct engine *engine, uint32_t slot, uint64_t start_ns)
 {
-    for (uint32_t row = target->first_row; row != NO_ROW; row = engine->backends[row].next_user) {
+    for (uint32_t row = engine->targets[slot].first_row; row != NO_ROW;
+         row = engine->backends[row].next_user) {
         const struct engine_backend *backend = &engine->backends[row];
         struct engine_scope *scope = &engine->scopes[backend->scope];
         uint64_t first_ns = start_ns > backend->joined_ns ? start_ns : backend->joined_ns;
@@ -91,11 +98,12 @@ static void take_conclusive(struct engine *engine, uint32_t slot, const struct p
         changed = true;
     }
     engine_keep_result(engine, slot, (enum probe_class)result->probe_class);
+    engine_part_changed(engine, slot);
     if (target->health.opinion != OPINION_NONE) {
         timers_set(&engine->opinion_timers, slot, result->end_ns + stale_after_ns(target) + 1);
     }
     if (changed) {
-        opinion_changed(engine, slot, before, actions);
+        engine_opinion_changed(engine, slot, before, actions);
     } else if (engine_share_wavers(engine, slot) && !was_failing) {
         engine_publish_change(engine, slot, actions); /* the first failure, told at once */
     }
@@ -114,14 +122,17 @@ static void note_cert(struct engine *engine, uint32_t slot, struct cert_end cert
         return; /* the probe did not come so far */
     }
     target->cert = cert;
-    if (cert.is_near != was_near && target->first_row != NO_ROW) {
-        const struct engine_backend *backend = &engine->backends[target->first_row];
+    const char *check;
+    uint32_t user = engine_find_user(engine, slot, &check);
+    if (cert.is_near != was_near && user != NO_ROW) {
+        const struct engine_backend *backend = &engine->backends[user];
         struct event *event = engine_log(engine, EVENT_CERTIFICATE);
 
         event->from = was_near;
         event->to = cert.is_near;
         event->cert_day = cert.day;
         event->backend = backend->at;
+        str_copy(event->check, sizeof event->check, check);
         memcpy(event->group, engine->scopes[backend->scope].name, sizeof event->group);
         tell_probed(engine, slot, event);
     }
@@ -133,7 +144,7 @@ static void note_last(struct engine_target *target, const struct probe_result *r
 
     target->last_ns = result->end_ns;
     target->last_us = took_us < UINT32_MAX ? (uint32_t)took_us : UINT32_MAX;
-    target->last_class = result->probe_class & 7U;
+    target->last_class = result->probe_class & 3U;
     target->last_reason = result->reason & 63U;
     target->last_http_status = result->http_status & 1023U;
     target->is_faulty = self_doubt_is_shortage(result->reason);
@@ -157,7 +168,8 @@ void engine_take_result(struct engine *engine, const struct probe_result *result
     struct engine_target before = engine->targets[slot];
     note_last(&engine->targets[slot], result);
     note_cert(engine, slot, result->cert);
-    note_first_probe(engine, &engine->targets[slot], result->start_ns);
+    engine_note_first_probe(engine, slot, result->start_ns);
+    engine_note_part_probe(engine, slot, result->start_ns);
     switch ((enum probe_class)result->probe_class) {
     case PROBE_PASS:
     case PROBE_FAIL:
@@ -194,7 +206,7 @@ void engine_opinion_forget(struct engine *engine, uint32_t slot, struct engine_a
         timers_clear(&engine->opinion_timers, slot);
     }
     if (health_forget(&target->health)) {
-        opinion_changed(engine, slot, before, actions);
+        engine_opinion_changed(engine, slot, before, actions);
     }
 }
 
@@ -221,18 +233,13 @@ static void look_at_vote(const struct engine *engine, uint32_t peer, uint32_t sl
     }
 }
 
-static bool is_suspect(const struct engine *engine, const struct engine_target *target)
-{
-    return (engine->suspect_mask >> target->check_type & 1) != 0;
-}
-
 void engine_tally_all(const struct engine *engine, uint32_t slot, struct tally *ret_tally)
 {
     const struct engine_target *target = &engine->targets[slot];
 
     *ret_tally = (struct tally){.n_observers = observers_n(&engine->observers),
                                 .own_opinion = target->health.opinion,
-                                .own_is_suspect = is_suspect(engine, target),
+                                .own_is_suspect = engine_is_suspect(engine, slot),
                                 .own_bit = observers_self_bit(&engine->observers),
                                 .zones = &engine->observers.zones};
     count_votes(engine, slot, ret_tally);
@@ -273,6 +280,13 @@ static void add_vote(struct event *event, const struct event_vote *vote)
     }
 }
 
+static uint8_t own_part(const struct engine *engine, uint32_t slot)
+{
+    return target_is_composed(&engine->targets[slot]) && slot < engine->n_parts
+               ? engine->parts[slot].part
+               : COMPOSE_NO_PART;
+}
+
 /* The votes of one opinion, own one first; of an event by the own vote no other. */
 static void collect_votes(const struct engine *engine, uint32_t slot, enum opinion opinion,
                           struct event *event)
@@ -280,11 +294,12 @@ static void collect_votes(const struct engine *engine, uint32_t slot, enum opini
     const struct engine_target *target = &engine->targets[slot];
     uint64_t left = event->is_by_own ? 0 : observers_peers(&engine->observers);
 
-    if (target->health.opinion == opinion && !is_suspect(engine, target) &&
+    if (target->health.opinion == opinion && !engine_is_suspect(engine, slot) &&
         observers_self_counts(&engine->observers)) {
         add_vote(event, &(struct event_vote){.node_id = engine->config.node_id,
                                              .opinion = (uint8_t)opinion,
                                              .reason = target->reason,
+                                             .part = own_part(engine, slot),
                                              .http_status = target->http_status,
                                              .age_ns = engine->now_ns - target->conclusive_ns});
     }
@@ -298,6 +313,7 @@ static void collect_votes(const struct engine *engine, uint32_t slot, enum opini
                      &(struct event_vote){.node_id = engine->observers.members[peer].node_id,
                                           .opinion = look.opinion,
                                           .reason = look.has_detail ? look.reason : REASON_NONE,
+                                          .part = look.has_detail ? look.part : COMPOSE_NO_PART,
                                           .http_status = look.has_detail ? look.http_status : 0,
                                           .age_ns = engine->now_ns - look.heard_ns});
         }
@@ -322,7 +338,7 @@ static void find_top_reason(struct event *event)
     }
 }
 
-static struct event *log_backend(struct engine *engine, const struct engine_backend *backend,
+struct event *engine_log_backend(struct engine *engine, const struct engine_backend *backend,
                                  enum event_kind kind, const struct tally *tally)
 {
     struct event *event = engine_log(engine, kind);
@@ -338,21 +354,40 @@ static struct event *log_backend(struct engine *engine, const struct engine_back
     return event;
 }
 
+void engine_tell_votes(const struct engine *engine, uint32_t slot, bool is_down,
+                       struct event *event)
+{
+    collect_votes(engine, slot, is_down ? OPINION_FAIL : OPINION_PASS, event);
+    find_top_reason(event);
+    collect_votes(engine, slot, is_down ? OPINION_PASS : OPINION_FAIL, event);
+}
+
+/* Of the part that the told reason is of. */
+static void name_check(const struct engine *engine, uint32_t row, struct event *event)
+{
+    for (unsigned i = 0; i < event->n_votes; i++) {
+        if (event->votes[i].reason == event->reason && event->votes[i].part != 0) {
+            str_copy(event->check, sizeof event->check,
+                     engine_part_name(engine, row, event->votes[i].part));
+            return;
+        }
+    }
+}
+
 static void tell_verdict(struct engine *engine, uint32_t row, uint8_t before,
                          const struct tally *tally)
 {
     struct engine_backend *backend = &engine->backends[row];
     const struct engine_target *target = &engine->targets[backend->target.slot];
     bool is_down = backend->health_state == HEALTH_UNHEALTHY;
-    struct event *event = log_backend(engine, backend, EVENT_VERDICT_CHANGED, tally);
+    struct event *event = engine_log_backend(engine, backend, EVENT_VERDICT_CHANGED, tally);
 
     event->from = before;
     event->to = backend->health_state;
     event->is_by_own = verdict_is_by_own(&engine->scopes[backend->scope].rule, tally,
                                          (enum health_state)backend->health_state);
-    collect_votes(engine, backend->target.slot, is_down ? OPINION_FAIL : OPINION_PASS, event);
-    find_top_reason(event);
-    collect_votes(engine, backend->target.slot, is_down ? OPINION_PASS : OPINION_FAIL, event);
+    engine_tell_votes(engine, backend->target.slot, is_down, event);
+    name_check(engine, row, event);
     if (is_down && target->health.opinion == OPINION_FAIL) {
         event->since_first_fail_ns = engine->now_ns - target->fail_start_ns;
     }
@@ -411,7 +446,7 @@ static void follow_reachable(struct engine *engine, struct engine_backend *backe
     backend->is_unreachable = is_unreachable;
     id_set_add(&engine->dirty_scopes, backend->scope);
     if (is_unreachable || !still_fails) {
-        log_backend(engine, backend, EVENT_REACHABLE_CHANGED, tally)->to = is_unreachable;
+        engine_log_backend(engine, backend, EVENT_REACHABLE_CHANGED, tally)->to = is_unreachable;
     }
 }
 
@@ -447,7 +482,7 @@ static void judge_row(struct engine *engine, uint32_t row, const struct tally *t
         id_set_add(&engine->dirty_scopes, backend->scope);
     }
     if (was_held != is_held(backend) && engine_held_is_news(engine, row)) {
-        struct event *event = log_backend(engine, backend, EVENT_HELD_CHANGED, tally);
+        struct event *event = engine_log_backend(engine, backend, EVENT_HELD_CHANGED, tally);
 
         event->is_by_own = verdict_is_by_own(question.rule, tally, HEALTH_UNHEALTHY);
         engine_tell_held(engine, &engine->scopes[backend->scope], is_held(backend), event);
@@ -465,6 +500,10 @@ void engine_judge_slot(struct engine *engine, uint32_t slot, struct engine_actio
     }
     engine_share_follow(engine, slot);
     engine_tally(engine, slot, &tally);
+    engine_judge_dependents(engine, slot, &tally);
+    if (target->first_row == NO_ROW) {
+        return; /* a part: what is composed of it is judged, and kept for replays */
+    }
     engine_keep_votes(engine, slot, &tally);
     for (uint32_t row = target->first_row; row != NO_ROW; row = engine->backends[row].next_user) {
         judge_row(engine, row, &tally, actions);

@@ -24,10 +24,11 @@ static uint64_t age_since(uint64_t now_ns, int64_t then_ns)
 
 /* --- votes --- */
 
-static void view_own_vote(const struct engine *engine, const struct engine_target *target,
-                          uint64_t now_ns, struct vote_view *vote)
+static void view_own_vote(const struct engine *engine, uint32_t slot, uint64_t now_ns,
+                          struct vote_view *vote)
 {
-    bool is_suspect = (engine->suspect_mask >> target->check_type & 1) != 0;
+    const struct engine_target *target = &engine->targets[slot];
+    bool is_suspect = engine_is_suspect(engine, slot);
 
     vote->is_self = true;
     vote->opinion = target->health.opinion;
@@ -39,6 +40,7 @@ static void view_own_vote(const struct engine *engine, const struct engine_targe
     if (target->conclusive_ns != 0) {
         vote->has_detail = true;
         vote->reason = target->reason;
+        vote->part = slot < engine->n_parts ? engine->parts[slot].part : COMPOSE_NO_PART;
         vote->http_status = target->http_status;
         vote->response_us = target->response_us;
         vote->streak = health_streak(&target->health);
@@ -52,7 +54,7 @@ static void view_peer_vote(const struct engine *engine, uint32_t index, uint32_t
 {
     struct vote_look look;
     struct votes_peer_look peer;
-    uint8_t kind = engine->targets[slot].check_type;
+    uint32_t kinds = target_kinds(&engine->targets[slot]);
 
     votes_look(engine->votes, index, slot, now_ns, &look);
     votes_look_peer(engine->votes, index, &peer);
@@ -63,7 +65,7 @@ static void view_peer_vote(const struct engine *engine, uint32_t index, uint32_t
     vote->standing = look.hold == VOTE_COUNTS       ? STANDING_COUNTED
                      : look.hold == VOTE_REMEMBERED ? STANDING_REMEMBERED
                                                     : STANDING_NONE;
-    if ((peer.suspect_mask >> kind & 1) != 0) {
+    if (kinds != 0 && (peer.suspect_mask & kinds) == kinds) {
         vote->standing = STANDING_SUSPECT;
         vote->doubt_causes = peer.doubt_causes;
     } else if (!engine->observers.members[index].counts) {
@@ -72,6 +74,7 @@ static void view_peer_vote(const struct engine *engine, uint32_t index, uint32_t
     if (look.has_detail) {
         vote->has_detail = true;
         vote->reason = look.reason;
+        vote->part = look.part;
         vote->http_status = look.http_status;
         vote->response_us = look.response_us;
         vote->streak = look.streak;
@@ -99,7 +102,7 @@ static void view_votes(const struct engine *engine, uint32_t slot, uint64_t now_
         vote->node_id = node_id;
         vote->index = (uint8_t)index;
         if (node_id == engine->config.node_id) {
-            view_own_vote(engine, &engine->targets[slot], now_ns, vote);
+            view_own_vote(engine, slot, now_ns, vote);
         } else {
             view_peer_vote(engine, index, slot, now_ns, vote);
         }
@@ -180,7 +183,7 @@ static void view_config(const struct engine *engine, const struct catalog_group 
     view->unhealthy_threshold = group->spec.check.unhealthy_threshold;
     view->check_type = group->spec.check.type;
     view->failure_window_ms = check_failure_window_ms(&group->spec.check);
-    view->success_window_ms = check_success_window_ms(&group->spec.check, 0);
+    view->success_window_ms = group_success_window_ms(&group->spec, 0);
     view->passes_by_silence = check_passes_by_silence(&group->spec.check);
     view->revision = catalog_revision(engine->catalog);
 }
@@ -224,14 +227,7 @@ static void view_own_results(const struct engine_target *target, const struct he
     if (target->last_ns == 0) {
         return;
     }
-    view->last = (struct own_result){
-        .has_result = true,
-        .probe_class = target->last_class,
-        .reason = target->last_reason,
-        .http_status = target->last_http_status,
-        .response_us = target->last_us,
-        .age_ns = age_of(now_ns, target->last_ns),
-    };
+    engine_view_last(target, now_ns, &view->last);
     if (target->last_class == PROBE_PASS) {
         view->success_window_ms = check_success_window_ms(check, target->last_us / 1000);
     }
@@ -329,6 +325,7 @@ int engine_view_backend(const struct engine *engine, const char *group_name,
         engine_tally(engine, backend->target.slot, &tally);
         view_votes(engine, backend->target.slot, now_ns, ret_view);
         view_own_results(target, &group->spec.check, now_ns, ret_view);
+        engine_view_checks(engine, group, from, now_ns, ret_view);
     }
     view_tally(&tally, ret_view);
     ret_view->is_against_votes = is_against_votes(ret_view);
@@ -374,7 +371,7 @@ int engine_view_group(const struct engine *engine, const char *name, uint64_t no
         .n_healthy = scope->result.n_healthy,
         .n_initial = scope->result.n_initial,
         .failure_window_ms = check_failure_window_ms(&group->spec.check),
-        .success_window_ms = check_success_window_ms(&group->spec.check, 1000),
+        .success_window_ms = group_success_window_ms(&group->spec, 1000),
         .revision = catalog_revision(engine->catalog),
     };
     memcpy(ret_view->name, group->spec.name, sizeof ret_view->name);
@@ -387,6 +384,7 @@ int engine_view_group(const struct engine *engine, const char *name, uint64_t no
         ret_view->n_held += backend->held_causes != 0;
         ret_view->n_removing += backend->life == LIFE_REMOVING;
         ret_view->n_draining += is_draining(backend);
+        ret_view->n_degraded += engine_is_degraded(engine, row);
     }
     engine_view_guards(engine, scope, now_ns, ret_view);
     return 0;
@@ -421,7 +419,8 @@ static void count_rows(const struct engine *engine, struct engine_status *status
         }
     }
     for (uint32_t slot = 0; slot < engine->n_slots; slot++) {
-        status->n_targets += engine->targets[slot].birth != 0;
+        status->n_targets +=
+            engine->targets[slot].birth != 0 && !target_is_composed(&engine->targets[slot]);
     }
 }
 

@@ -44,6 +44,7 @@ struct vote_view {
     uint64_t since_ns;      /* how long the opinion has held */
     uint64_t detail_age_ns; /* since that was said */
     uint8_t doubt_causes;   /* bits 1 << enum doubt_cause, of a suspect vote; 0 = not received */
+    uint8_t part;           /* of several local checks: whose reason it is, from 1; else 0 */
     uint64_t probe_age_ns;  /* since the probe that it is about ended; AGE_NEVER = not told */
 };
 
@@ -64,6 +65,27 @@ struct own_result {
     uint16_t http_status;
     uint32_t response_us;
     uint64_t age_ns; /* since its end */
+};
+
+/* One of several checks of a backend, as this node sees it. */
+struct check_view {
+    const struct named_check *check; /* of the catalog, as long as the engine's is held */
+    struct target_id target;         /* slot CATALOG_NO_SLOT: not probed */
+    uint8_t opinion;                 /* enum opinion, this node's own */
+    bool is_suspect;                 /* this node doubts it: as no opinion */
+    bool decides;                    /* the own vote has its reason from this one */
+    uint8_t health_state;            /* of a dependency: enum health_state by the votes on it */
+    uint8_t n_pass, n_fail;          /* with it: those votes */
+    uint32_t pass_streak, fail_streak;
+    struct own_result last; /* inconclusive ones too */
+    bool has_detail;        /* of the last conclusive one, as the next */
+    uint8_t reason;
+    uint16_t http_status;
+    uint32_t response_us;
+    uint32_t streak;
+    uint64_t since_ns; /* how long the opinion has held */
+    uint64_t probe_age_ns;
+    struct cert_end cert; /* as last seen */
 };
 
 struct backend_view {
@@ -115,6 +137,11 @@ struct backend_view {
     bool passes_by_silence;                        /* then it is for the timeout */
     uint64_t revision;
 
+    /* Of several checks, else none: each, and how many of the local ones must pass. */
+    struct check_view checks[LIMIT_CHECKS];
+    uint8_t n_checks, n_local, pass_k;
+    struct rule_column pass;
+
     struct next_change down, up;
     char sentence[256]; /* the state and its ground in one sentence */
 
@@ -161,7 +188,7 @@ struct group_view {
     uint32_t n_backends; /* removing ones included */
     uint32_t n_eligible, n_healthy, n_initial;
     uint32_t n_by_state[6]; /* indexed by enum health_state */
-    uint32_t n_unreachable, n_held, n_removing, n_draining;
+    uint32_t n_unreachable, n_held, n_removing, n_draining, n_degraded;
     uint64_t failure_window_ms;
     uint64_t success_window_ms; /* for a response time of one second */
     uint64_t revision;

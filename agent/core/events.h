@@ -31,7 +31,9 @@ enum event_kind {
                                   out, 0 not any more; hold_source, actor; n_backends */
     EVENT_ADMIN_CHANGED = 13, /* from, to: enum admin_state; actor, if one alone changed the catalog
                                  meanwhile */
-    EVENT_CERTIFICATE = 14 /* to: 1 a backend's certificate ends soon, 0 not any more; cert_day */
+    EVENT_CERTIFICATE = 14, /* to: 1 a backend's certificate ends soon, 0 not any more; cert_day */
+    EVENT_DEPENDENCY_CHANGED = 15 /* from, to: enum health_state of one check of class dependency;
+                                     check says which */
 };
 /* Of the shadow: its time is over, and it goes on, as it would take out too many. */
 #define GUARD_EVENT_STOPPED 2
@@ -45,6 +47,7 @@ struct event_vote {
     uint64_t node_id;
     uint8_t opinion; /* enum opinion */
     uint8_t reason;  /* enum probe_reason; REASON_NONE = not received */
+    uint8_t part;    /* of several checks: whose reason it is, from 1; 0 = not told */
     uint16_t http_status;
     uint64_t age_ns; /* since it was heard */
 };
@@ -77,6 +80,8 @@ struct event {
     uint64_t since_first_fail_ns;     /* verdicts to unhealthy: since the start of this node's first
                                          failing probe of the streak; 0 = none of its own */
     char group[LIMIT_NAME_BYTES + 1]; /* empty when it is no group's */
+    /* Of several checks the one that it is about, or whose reason is told; else empty. */
+    char check[LIMIT_CHECK_NAME_BYTES + 1];
     char actor[LIMIT_NAME_BYTES + 1]; /* whose doing it was; empty = nobody's, or not known */
     struct endpoint backend;          /* family 0 when it is no backend's */
     struct endpoint probed;           /* where it is probed, if not there; else family 0 */

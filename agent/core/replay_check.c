@@ -1,4 +1,5 @@
 /* What the past cannot tell. */
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/core/replay.h"
@@ -22,10 +23,9 @@ static bool is_same_line(const struct check_line *a, const struct check_line *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-static int check_probes(const struct health_check *from, const struct server_group *group,
-                        struct errmsg *err)
+/* The first field in which they differ and that decides what probes see; NULL: none does. */
+static const char *differing_field(const struct health_check *from, const struct health_check *to)
 {
-    const struct health_check *to = &group->check;
     const struct {
         bool differs;
         const char *field;
@@ -58,12 +58,82 @@ static int check_probes(const struct health_check *from, const struct server_gro
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (rows[i].differs) {
-            return refuse(group, rows[i].field, OTHER_PROBES, err);
+            return rows[i].field;
         }
     }
-    if (check_is_shared(from) && (from->healthy_threshold != to->healthy_threshold ||
-                                  from->unhealthy_threshold != to->unhealthy_threshold)) {
-        return refuse(group, "check.healthyThreshold or check.unhealthyThreshold",
+    return NULL;
+}
+
+static bool has_other_thresholds(const struct health_check *from, const struct health_check *to)
+{
+    return from->healthy_threshold != to->healthy_threshold ||
+           from->unhealthy_threshold != to->unhealthy_threshold;
+}
+
+/* "checks.page.http.path" for "check.http.path" */
+static int refuse_named(const struct server_group *to, const struct named_check *check,
+                        const char *field, struct errmsg *err)
+{
+    char path[LIMIT_CHECK_NAME_BYTES + 64];
+
+    snprintf(path, sizeof path, "checks.%s%s", check->name, strchr(field, '.'));
+    return refuse(to, path, OTHER_PROBES, err);
+}
+
+#define OTHER_VOTES                                                                               \
+    "of the other nodes' probes only the votes that they came to are known, not what each check " \
+    "said"
+
+/* A list is taken as it was: other dependencies and names make no other vote. */
+static int check_named(const struct named_check *from, const struct server_group *group,
+                       const struct named_check *to, struct errmsg *err)
+{
+    const char *field = differing_field(&from->check, &to->check);
+
+    if (field != NULL) {
+        return refuse_named(group, to, field, err);
+    }
+    if (group_n_local(group) > 1 && has_other_thresholds(&from->check, &to->check)) {
+        char path[LIMIT_CHECK_NAME_BYTES + 64];
+
+        snprintf(path, sizeof path, "checks.%s: healthyThreshold or unhealthyThreshold", to->name);
+        return refuse(group, path, OTHER_VOTES, err);
+    }
+    return 0;
+}
+
+static int check_lists(const struct server_group *from, const struct server_group *to,
+                       struct errmsg *err)
+{
+    if (group_n_local(from) != group_n_local(to) || (from->n_checks == 0) != (to->n_checks == 0)) {
+        return refuse(to, to->n_checks == 0 ? "check" : "checks", OTHER_PROBES, err);
+    }
+    if (group_pass_k(from) != group_pass_k(to)) {
+        return refuse(to, "pass", OTHER_VOTES, err);
+    }
+    for (unsigned i = 0; i < group_n_local(to); i++) {
+        int rc = check_named(group_local_check(from, i), to, group_local_check(to, i), err);
+
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+static int check_probes(const struct server_group *from, const struct server_group *to,
+                        struct errmsg *err)
+{
+    if (from->n_checks != 0 || to->n_checks != 0) {
+        return check_lists(from, to, err);
+    }
+    const char *field = differing_field(&from->check, &to->check);
+
+    if (field != NULL) {
+        return refuse(to, field, OTHER_PROBES, err);
+    }
+    if (check_is_shared(&from->check) && has_other_thresholds(&from->check, &to->check)) {
+        return refuse(to, "check.healthyThreshold or check.unhealthyThreshold",
                       "with probers or recheck they decide who probes, and when", err);
     }
     return 0;
@@ -133,7 +203,7 @@ int replay_check(const struct catalog_group *from, const struct server_group *to
                  struct errmsg *err)
 {
     int rc = from->spec.check.is_enabled || to->check.is_enabled
-                 ? check_probes(&from->spec.check, to, err)
+                 ? check_probes(&from->spec, to, err)
                  : 0;
 
     return rc != 0 ? rc : check_backends(from, to, err);
@@ -141,6 +211,5 @@ int replay_check(const struct catalog_group *from, const struct server_group *to
 
 bool replay_counts_results(const struct catalog_group *from, const struct server_group *to)
 {
-    return from->spec.check.healthy_threshold != to->check.healthy_threshold ||
-           from->spec.check.unhealthy_threshold != to->check.unhealthy_threshold;
+    return has_other_thresholds(&from->spec.check, &to->check);
 }

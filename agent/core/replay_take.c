@@ -91,6 +91,7 @@ static struct catalog_group *number_group(const struct replay *replay,
     *group = *from;
     group->row.row = replay->plan.scope_row;
     group->backends = backends;
+    group->parts = NULL; /* votes are played, and those are of what is composed */
     for (uint32_t i = 0; i < from->n_backends; i++) {
         backends[i] = from->backends[i];
         backends[i].row.row = replay_find_row(votes, from->backends[i].row);
@@ -107,11 +108,11 @@ static struct catalog_group *number_group(const struct replay *replay,
 static void see_suspicion(struct engine *engine, uint32_t slot, bool is_suspect)
 {
     const struct engine_target *target = &engine->targets[slot];
-    uint32_t kind = UINT32_C(1) << target->check_type;
+    uint32_t kinds = target_kinds(target);
 
     if (target->birth != 0) {
         engine->suspect_mask =
-            is_suspect ? engine->suspect_mask | kind : engine->suspect_mask & ~kind;
+            is_suspect ? engine->suspect_mask | kinds : engine->suspect_mask & ~kinds;
     }
 }
 

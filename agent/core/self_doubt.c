@@ -240,6 +240,7 @@ static struct doubt_targets sum_up(const struct doubt_survey *survey)
     for (unsigned kind = 0; kind < DOUBT_KINDS; kind++) {
         all.n_probed += survey->kinds[kind].n_probed;
         all.n_failing += survey->kinds[kind].n_failing;
+        all.n_votes += survey->kinds[kind].n_votes;
         all.n_down += survey->kinds[kind].n_down;
         all.n_contradicted += survey->kinds[kind].n_contradicted;
     }
@@ -297,7 +298,7 @@ static uint8_t contradicted_part(const struct doubt_targets *targets,
     if (!is_quarter(n, all->n_down)) {
         return 0;
     }
-    return UINT64_C(2) * all->n_contradicted >= all->n_probed ? 4 : 2;
+    return UINT64_C(2) * all->n_contradicted >= all->n_votes ? 4 : 2;
 }
 
 static void add(struct doubt_kind *kind, unsigned *score, enum doubt_cause cause, unsigned part)

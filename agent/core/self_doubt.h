@@ -81,8 +81,10 @@ struct loops_late {
 /* What the targets of one kind look like from here. */
 struct doubt_targets {
     uint32_t n_probed;
-    uint32_t n_failing;      /* the last conclusive probe failed */
-    uint32_t n_faulty;       /* the last probe was a shortage of this node */
+    uint32_t n_failing; /* the last conclusive probe failed */
+    uint32_t n_faulty;  /* the last probe was a shortage of this node */
+    /* Votes on backends: however many checks one has, its path is one. */
+    uint32_t n_votes;
     uint32_t n_down;         /* own opinion `fail` */
     uint32_t n_contradicted; /* of those: most peers say `pass`, and have had the time to see it */
 };

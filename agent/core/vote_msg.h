@@ -48,7 +48,8 @@ struct vote_change {
     uint64_t since_ms;     /* how long the opinion has held, at sending */
     uint64_t probe_age_ms; /* since the last conclusive probe ended, rounded up; 0 = not told */
     uint32_t suspect_mask;
-    bool wavers; /* VOTE_WAVERS; opinion is OPINION_PASS */
+    uint8_t part; /* of several checks: whose reason it is, from 1; else 0 */
+    bool wavers;  /* VOTE_WAVERS; opinion is OPINION_PASS */
 };
 
 /* `why` asks a peer for what its change messages did not bring. Each target is answered with one

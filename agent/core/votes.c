@@ -115,14 +115,14 @@ void votes_set_interval(struct votes *votes, uint64_t vote_interval_ns)
     votes_find_next(votes);
 }
 
-void votes_set_slot(struct votes *votes, uint32_t slot, uint64_t birth, uint8_t check_type,
+void votes_set_slot(struct votes *votes, uint32_t slot, uint64_t birth, uint8_t kinds,
                     uint32_t memory_ms)
 {
     assert(slot < votes->n_slots);
 
     bool is_same = votes->slots[slot].birth == birth || plant_is("slot-keeps-votes");
     votes->slots[slot] =
-        (struct votes_slot){.birth = birth, .check_type = check_type, .memory_ms = memory_ms};
+        (struct votes_slot){.birth = birth, .kinds = kinds, .memory_ms = memory_ms};
     if (is_same) {
         return;
     }
@@ -304,7 +304,7 @@ static void take_slots(struct votes *votes, struct votes_peer *peer, const struc
         bool is_same = slot->birth <= chunk->revision && (reborn[i / 8] >> (i % 8) & 1) == 0;
         if ((is_same || plant_is("vote-other-target")) && is_newer &&
             take_slot(votes, peer, first + i, vote_chunk_said(chunk, i),
-                      (chunk->suspect_mask >> slot->check_type & 1) != 0, heard_ns)) {
+                      votes_is_suspect(slot, chunk->suspect_mask), heard_ns)) {
             id_set_add(changed, first + i);
         }
         uint64_t slot_due_ns = votes_due_of(votes, slot, peer->cells[first + i]);
@@ -410,6 +410,7 @@ static void keep_detail(struct vote_detail *detail, const struct vote_change *ch
         .http_status = change->http_status,
         .reason = change->reason,
         .opinion = change->opinion,
+        .part = change->part,
     };
 }
 
@@ -443,7 +444,7 @@ enum votes_outcome votes_take_change(struct votes *votes, uint32_t peer_index,
         return refuse(peer, VOTES_STALE);
     }
     keep_detail(detail, change, now_ns);
-    bool is_suspect = (change->suspect_mask >> votes->slots[slot].check_type & 1) != 0;
+    bool is_suspect = votes_is_suspect(&votes->slots[slot], change->suspect_mask);
     uint8_t said =
         change->wavers && change->opinion == OPINION_PASS ? VOTE_WAVERS : change->opinion;
     if (take_slot(votes, peer, slot, said, is_suspect, now_ns)) {

@@ -43,8 +43,9 @@ int votes_reserve(struct votes *votes, uint32_t n_slots);
 void votes_set_interval(struct votes *votes, uint64_t vote_interval_ns);
 
 /* What is in a slot: birth 0 = free. Another birth clears all that is kept of the slot.
+ * kinds: bits 1 << enum check_type; a vote is suspect when its sender doubts all of them.
  * memory_ms: U x (T + I). */
-void votes_set_slot(struct votes *votes, uint32_t slot, uint64_t birth, uint8_t check_type,
+void votes_set_slot(struct votes *votes, uint32_t slot, uint64_t birth, uint8_t kinds,
                     uint32_t memory_ms);
 /* The peer left the cluster or observes no more: all its votes are gone, at once. */
 void votes_drop_peer(struct votes *votes, uint32_t peer);
@@ -89,6 +90,7 @@ struct vote_look {
     uint64_t heard_ns;
     bool has_detail; /* of this opinion */
     uint8_t reason;
+    uint8_t part; /* of several checks: whose reason it is, from 1; 0 = not told */
     uint16_t http_status;
     uint32_t response_us;
     uint32_t streak;

@@ -130,6 +130,7 @@ void votes_look(const struct votes *votes, uint32_t peer_index, uint32_t slot, u
     }
     ret_look->has_detail = true;
     ret_look->reason = detail->reason;
+    ret_look->part = detail->part;
     ret_look->http_status = detail->http_status;
     ret_look->response_us = detail->response_us;
     ret_look->streak = detail->streak;

@@ -35,6 +35,7 @@ struct vote_detail {
     uint16_t http_status;
     uint8_t reason;
     uint8_t opinion;
+    uint8_t part; /* of several checks: whose reason it is, from 1; 0 = not told */
 };
 
 /* The details of one peer: a ring, the oldest place is given away first. Freed and zeroed when all
@@ -51,7 +52,7 @@ static_assert(LIMIT_VOTE_DETAILS < UINT16_MAX, "places have 16 bits");
 struct votes_slot {
     uint64_t birth; /* 0 = free */
     uint32_t memory_ms;
-    uint8_t check_type;
+    uint8_t kinds; /* of probes; bits 1 << enum check_type */
 };
 
 /* Of each target, and of each target and peer. */
@@ -157,6 +158,12 @@ static inline uint64_t votes_due_of(const struct votes *votes, const struct vote
         return cell_at_ns(c) + votes_expiry_ns(votes) + 1;
     }
     return votes_lapse_ns(votes, slot, c) + 1;
+}
+
+/* The sender doubts all kinds of probes that its vote comes from. */
+static inline bool votes_is_suspect(const struct votes_slot *slot, uint32_t suspect_mask)
+{
+    return slot->kinds != 0 && (suspect_mask & slot->kinds) == slot->kinds;
 }
 
 /* NULL: nothing was said of the slot, or too much of others since. */

@@ -114,6 +114,7 @@ static int read_change(const Jury__Internal__VoteChange *message, struct vote_ch
         .since_ms = message->since_ms,
         .probe_age_ms = message->probe_age_ms,
         .wavers = message->wavers,
+        .part = message->part <= LIMIT_CHECKS ? (uint8_t)message->part : 0,
         .suspect_mask = message->suspect_mask,
     };
     return 0;

@@ -115,6 +115,7 @@ static ProtobufCMessage *change_new(struct wire_arena *arena, const struct vote_
     message->probe_age_ms = change->probe_age_ms;
     message->suspect_mask = change->suspect_mask;
     message->wavers = change->wavers;
+    message->part = change->part;
     return &message->base;
 }
 

@@ -15,6 +15,7 @@ static const char *state_word(const struct event *event, uint8_t value)
 {
     switch ((enum event_kind)event->kind) {
     case EVENT_VERDICT_CHANGED:
+    case EVENT_DEPENDENCY_CHANGED:
         return health_state_word((enum health_state)value);
     case EVENT_GROUP_CHANGED:
         return group_state_word((enum group_state)value);
@@ -67,6 +68,9 @@ static const char *reason_text(const struct view *view, const struct event *even
                            ? word
                            : wire_format(view->arena, "%s (%u)", word, event->http_status);
 
+    if (text != NULL && event->check[0] != '\0' && event->kind == EVENT_VERDICT_CHANGED) {
+        text = wire_format(view->arena, "%s by check %s", text, event->check);
+    }
     return text != NULL ? text : word;
 }
 
@@ -118,6 +122,15 @@ static char *verdict_sentence(const struct view *view, const struct event *event
                                 : "pass",
                        has_reason ? ", " : "", has_reason ? reason_text(view, event) : "",
                        who != NULL ? who : "");
+}
+
+/* "check db of web 10.0.0.1:80 (a dependency) is unhealthy, was healthy: ..." */
+static char *dependency_sentence(const struct view *view, const struct event *event,
+                                 const char *what)
+{
+    const char *of = wire_format(view->arena, "dependency %s of %s", event->check, what);
+
+    return of == NULL ? NULL : verdict_sentence(view, event, of);
 }
 
 /* "this node doubts its own tcp and http probes (score 5): loop-late,isolated" */
@@ -231,7 +244,9 @@ static char *sentence(const struct view *view, const struct event *event)
     case EVENT_REACHABLE_CHANGED:
         return wire_format(arena, "%s is %s from this node", what, state_word(event, event->to));
     case EVENT_OPINION_CHANGED:
-        return wire_format(arena, "this node's opinion of %s is %s, was %s: %s",
+        return wire_format(arena, "this node's opinion of %s%s%s%s is %s, was %s: %s",
+                           event->check[0] != '\0' ? "check " : "", event->check,
+                           event->check[0] != '\0' ? " of " : "",
                            what[0] != '\0' ? what : "a target", state_word(event, event->to),
                            state_word(event, event->from), reason_text(view, event));
     case EVENT_GROUP_CHANGED:
@@ -249,6 +264,8 @@ static char *sentence(const struct view *view, const struct event *event)
         return wire_format(arena, "the admin state of %s is %s, was %s%s%s", what,
                            state_word(event, event->to), state_word(event, event->from),
                            event->actor[0] != '\0' ? ", by " : "", event->actor);
+    case EVENT_DEPENDENCY_CHANGED:
+        return dependency_sentence(view, event, what);
     case EVENT_CATALOGS_DIFFER:
         return wire_format(arena,
                            "node %" PRIu64 " has another catalog at the same revision %" PRIu64
@@ -327,6 +344,7 @@ Jury__V1__Event *handle_event_new(const struct view *view, const struct event *e
     message->actor = wire_text(view->arena, event->actor);
     message->n_backends = event->n_backends;
     message->is_by_own_vote = event->is_by_own;
+    message->check = wire_text(view->arena, event->check);
     message->message = sentence(view, event);
     return message;
 }

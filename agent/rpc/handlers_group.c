@@ -75,6 +75,7 @@ static Jury__V1__BackendCounts *counts_of(const struct view *view,
         counts->held = group_view->n_held;
         counts->removing = group_view->n_removing;
         counts->draining = group_view->n_draining;
+        counts->degraded = group_view->n_degraded;
     }
     return counts;
 }
@@ -201,20 +202,64 @@ static Jury__V1__Window *window_new(const struct view *view, uint64_t ms)
     return window;
 }
 
-static Jury__V1__ProbeLoad *load_new(const struct view *view, const struct health_check *check)
+static Jury__V1__ProbeLoad *load_new(const struct view *view, const struct server_group *spec)
 {
     Jury__V1__ProbeLoad *message = WIRE_NEW(view->arena, Jury__V1__ProbeLoad, jury__v1__probe_load);
     uint32_t n_observers = catalog_n_observers(view->catalog);
-    struct check_load load = check_load_of(check, n_observers);
+    struct check_load load = check_load_of(group_check_at(spec, 0), n_observers);
 
+    for (unsigned i = 1; i < group_n_checks(spec); i++) {
+        struct check_load more = check_load_of(group_check_at(spec, i), n_observers);
+
+        load.steady_per_1000s += more.steady_per_1000s;
+        load.worst_per_1000s += more.worst_per_1000s;
+    }
     if (message != NULL) {
         message->n_observers = n_observers;
         message->n_probers = load.n_probers;
         message->steady_per_1000s = load.steady_per_1000s;
         message->worst_per_1000s = load.worst_per_1000s;
-        message->at_once = check_is_shared(check) ? n_observers : 0;
+        message->at_once = check_is_shared(&spec->check) ? n_observers : 0;
     }
     return message;
+}
+
+static uint64_t assumed_response_ms(const struct health_check *check)
+{
+    return check_passes_by_silence(check) ? check->timeout_ms : ASSUMED_RESPONSE_MS;
+}
+
+static Jury__V1__CheckWindows *check_windows_new(const struct view *view,
+                                                 const struct named_check *check)
+{
+    Jury__V1__CheckWindows *message =
+        WIRE_NEW(view->arena, Jury__V1__CheckWindows, jury__v1__check_windows);
+
+    if (message != NULL) {
+        uint64_t response_ms = assumed_response_ms(&check->check);
+
+        message->name = wire_text(view->arena, check->name);
+        message->check_class = (Jury__V1__CheckClass)check->check_class;
+        message->failure_window = window_new(view, check_failure_window_ms(&check->check));
+        message->success_window =
+            window_new(view, check_success_window_ms(&check->check, response_ms));
+        message->assumed_response = wire_duration_new(view->arena, response_ms * NS_PER_MS);
+    }
+    return message;
+}
+
+static void add_check_windows(const struct view *view, const struct server_group *spec,
+                              Jury__V1__DescribeGroupResponse *response)
+{
+    response->checks = wire_alloc_array(view->arena, spec->n_checks, sizeof *response->checks);
+    for (uint32_t i = 0; response->checks != NULL && i < spec->n_checks; i++) {
+        Jury__V1__CheckWindows *windows = check_windows_new(view, &spec->checks[i]);
+
+        if (windows == NULL) {
+            return;
+        }
+        response->checks[response->n_checks++] = windows;
+    }
 }
 
 int handle_describe_group(const struct view *view, const ProtobufCMessage *request,
@@ -237,12 +282,13 @@ int handle_describe_group(const struct view *view, const ProtobufCMessage *reque
     response->changed_revision = group->changed_revision;
     response->summary = summary_new(view, group);
     response->failure_window = window_new(view, check_failure_window_ms(check));
-    uint64_t response_ms = check_passes_by_silence(check) ? check->timeout_ms : ASSUMED_RESPONSE_MS;
-    response->success_window = window_new(view, check_success_window_ms(check, response_ms));
+    uint64_t response_ms = assumed_response_ms(check);
+    response->success_window = window_new(view, group_success_window_ms(&group->spec, response_ms));
     response->assumed_response = wire_duration_new(view->arena, response_ms * NS_PER_MS);
     if (check->is_enabled) {
-        response->probe_load = load_new(view, check);
+        response->probe_load = load_new(view, &group->spec);
     }
+    add_check_windows(view, &group->spec, response);
     response->backends =
         wire_alloc_array(view->arena, group->n_backends, sizeof *response->backends);
     for (uint32_t i = 0; response->backends != NULL && i < group->n_backends; i++) {

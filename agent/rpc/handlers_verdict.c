@@ -152,6 +152,19 @@ Jury__V1__BackendStatus *handle_backend_status(const struct view *view,
 
 /* --- why --- */
 
+/* The n-th local one of several checks, from 1; "" = it is not told. */
+static const char *part_name(const struct backend_view *backend_view, uint8_t part)
+{
+    for (unsigned i = 0; i < backend_view->n_checks && part > 0; i++) {
+        const struct named_check *check = backend_view->checks[i].check;
+
+        if (check->check_class == CHECK_LOCAL && --part == 0) {
+            return check->name;
+        }
+    }
+    return "";
+}
+
 static Jury__V1__VoteDetail *detail_new(const struct view *view, const struct vote_view *vote)
 {
     Jury__V1__VoteDetail *detail =
@@ -173,7 +186,9 @@ static Jury__V1__VoteDetail *detail_new(const struct view *view, const struct vo
     return detail;
 }
 
-static Jury__V1__NodeVote *vote_new(const struct view *view, const struct vote_view *vote)
+static Jury__V1__NodeVote *vote_new(const struct view *view,
+                                    const struct backend_view *backend_view,
+                                    const struct vote_view *vote)
 {
     Jury__V1__NodeVote *message = WIRE_NEW(view->arena, Jury__V1__NodeVote, jury__v1__node_vote);
 
@@ -185,6 +200,9 @@ static Jury__V1__NodeVote *vote_new(const struct view *view, const struct vote_v
         message->age =
             vote->age_ns != AGE_NEVER ? wire_duration_new(view->arena, vote->age_ns) : NULL;
         message->detail = vote->has_detail ? detail_new(view, vote) : NULL;
+        if (message->detail != NULL) {
+            message->detail->check = wire_text(view->arena, part_name(backend_view, vote->part));
+        }
         message->n_doubt_causes =
             part_doubt_causes(view, vote->doubt_causes, &message->doubt_causes);
     }
@@ -257,12 +275,88 @@ static Jury__V1__OwnProbing *probing_new(const struct view *view,
     return message;
 }
 
+static Jury__V1__OwnProbing *check_probing_new(const struct view *view,
+                                               const struct check_view *check_view)
+{
+    const struct health_check *check = &check_view->check->check;
+    const struct own_result *last = &check_view->last;
+    bool has_passed = last->has_result && last->probe_class == PROBE_PASS;
+    struct backend_view probed = {
+        .target = check_view->target,
+        .check_type = check->type,
+        .timeout_ms = check->timeout_ms,
+        .interval_ms = check->interval_ms,
+        .healthy_threshold = check->healthy_threshold,
+        .unhealthy_threshold = check->unhealthy_threshold,
+        .pass_streak = check_view->pass_streak,
+        .fail_streak = check_view->fail_streak,
+        .last = *last,
+        .failure_window_ms = check_failure_window_ms(check),
+        .success_window_ms =
+            check_success_window_ms(check, has_passed ? last->response_us / 1000 : 0),
+        .passes_by_silence = check_passes_by_silence(check),
+        .cert = check_view->cert,
+    };
+
+    return probing_new(view, &probed);
+}
+
+static Jury__V1__CheckStatus *check_status_new(const struct view *view,
+                                               const struct check_view *check_view)
+{
+    Jury__V1__CheckStatus *message =
+        WIRE_NEW(view->arena, Jury__V1__CheckStatus, jury__v1__check_status);
+
+    if (message == NULL) {
+        return NULL;
+    }
+    const struct vote_view said = {
+        .has_detail = check_view->has_detail,
+        .opinion = check_view->opinion,
+        .reason = check_view->reason,
+        .http_status = check_view->http_status,
+        .response_us = check_view->response_us,
+        .streak = check_view->streak,
+        .since_ns = check_view->since_ns,
+        .probe_age_ns = check_view->probe_age_ns,
+    };
+    message->name = wire_text(view->arena, check_view->check->name);
+    message->check_class = (Jury__V1__CheckClass)check_view->check->check_class;
+    message->probing = check_probing_new(view, check_view);
+    message->opinion = (Jury__V1__Opinion)check_view->opinion;
+    message->is_suspect = check_view->is_suspect;
+    message->decides = check_view->decides;
+    message->detail = said.has_detail ? detail_new(view, &said) : NULL;
+    message->state = (Jury__V1__HealthState)check_view->health_state;
+    message->n_pass = check_view->n_pass;
+    message->n_fail = check_view->n_fail;
+    return message;
+}
+
+static void fill_checks(const struct view *view, const struct backend_view *backend_view,
+                        Jury__V1__WhyResponse *response)
+{
+    if (backend_view->n_checks == 0) {
+        return;
+    }
+    response->pass = wire_rule_new(view->arena, &backend_view->pass);
+    response->checks = wire_alloc_array(view->arena, LIMIT_CHECKS, sizeof *response->checks);
+    for (size_t i = 0; response->checks != NULL && i < backend_view->n_checks; i++) {
+        Jury__V1__CheckStatus *check = check_status_new(view, &backend_view->checks[i]);
+
+        if (check == NULL) {
+            return;
+        }
+        response->checks[response->n_checks++] = check;
+    }
+}
+
 static void fill_votes(const struct view *view, const struct backend_view *backend_view,
                        Jury__V1__WhyResponse *response)
 {
     response->votes = wire_alloc_array(view->arena, LIMIT_NODES, sizeof *response->votes);
     for (size_t i = 0; response->votes != NULL && i < backend_view->n_votes; i++) {
-        Jury__V1__NodeVote *vote = vote_new(view, &backend_view->votes[i]);
+        Jury__V1__NodeVote *vote = vote_new(view, backend_view, &backend_view->votes[i]);
 
         if (vote == NULL) {
             return;
@@ -292,6 +386,7 @@ static void fill_why(const struct view *view, const struct backend_view *backend
     response->http_status = backend_view->http_status;
     response->rule = wire_verdict_rule_new(view->arena, &backend_view->rule);
     fill_votes(view, backend_view, response);
+    fill_checks(view, backend_view, response);
     response->probing = probing_new(view, backend_view);
     response->next_down = is_down ? NULL : next_new(view, &backend_view->down);
     response->next_up = is_up ? NULL : next_new(view, &backend_view->up);

@@ -36,6 +36,8 @@
 #define LIMIT_ALPN_BYTES 16   /* name of a protocol inside TLS */
 #define LIMIT_TLS_BYTES 65536 /* of one connection of a tls check, from its backend */
 #define LIMIT_WARN_DAYS 365   /* before a certificate ends */
+#define LIMIT_CHECKS 8        /* of one backend; each is a probe of its own */
+#define LIMIT_CHECK_NAME_BYTES 32
 #define LIMIT_UDP_PAYLOAD_BYTES 512
 #define LIMIT_CHECK_LINE_BYTES                                                                \
     128                        /* a line of a tcp check, and a mask: each target keeps a copy \

@@ -146,6 +146,25 @@ struct health_check {
      * 1..LIMIT_NODES; as many as there are observers, or more, is all. */
     uint8_t probers;
     bool recheck; /* N24: another node's first failure makes this one probe at once */
+    /* CHECK_TYPE_NONE only, what group_settle_checks makes: kinds of the checks it stands for. */
+    uint8_t part_kinds;
+};
+
+/* Kinds of probes as bits, 1 << enum check_type: of the check, or of those that it stands for. */
+uint8_t check_kinds(const struct health_check *check);
+
+/* One of several checks of a group. A `local` one asks what the backend itself can do; a
+ * `dependency` asks what the backend needs and others may need too: its failure degrades, and
+ * ejects nobody (N20). */
+enum check_class {
+    CHECK_CLASS_NONE = 0,
+    CHECK_LOCAL = 1,
+    CHECK_DEPENDENCY = 2
+};
+struct named_check {
+    struct health_check check; /* first: the tables of common/spec rely on it */
+    uint8_t check_class;       /* enum check_class */
+    char name[LIMIT_CHECK_NAME_BYTES + 1];
 };
 
 /* Whether it has a request of its fields `http`, in the clear or inside TLS. */

@@ -38,6 +38,11 @@ static bool uses_recheck(const struct server_group *group)
     return group->check.recheck;
 }
 
+static bool has_checks(const struct server_group *group)
+{
+    return group->n_checks != 0;
+}
+
 static bool has_line(const struct server_group *group)
 {
     return group->check.tcp.send.n_bytes > 0 || group->check.tcp.expect.n_bytes > 0;
@@ -50,10 +55,15 @@ static bool uses_slow_start(const struct server_group *group)
 
 /* In the order of levels; ends with an empty one. */
 static const struct leveled_field group_fields[] = {
-    {"check.type", 3, has_udp_check},        {"check.type", 3, has_tls_check},
-    {"protocol", 3, has_udp_protocol},       {"check.probers", 3, uses_probers},
-    {"check.recheck", 3, uses_recheck},      {"check.tcp.expect", 3, has_line},
-    {"guard.slowStart", 3, uses_slow_start}, {NULL, 0, NULL},
+    {"check.type", 3, has_udp_check},
+    {"check.type", 3, has_tls_check},
+    {"protocol", 3, has_udp_protocol},
+    {"check.probers", 3, uses_probers},
+    {"check.recheck", 3, uses_recheck},
+    {"check.tcp.expect", 3, has_line},
+    {"guard.slowStart", 3, uses_slow_start},
+    {"checks", 3, has_checks},
+    {NULL, 0, NULL},
 };
 
 uint8_t feature_level(void)

@@ -18,7 +18,7 @@
 
 #define FEATURE_LEVEL_BASE 2 /* everything without a level of its own */
 /* 3: the committed level itself; udp and tls checks, lines of tcp checks, groups of protocol udp
- * and tcp_udp; probers and recheck of a check, and votes that waver */
+ * and tcp_udp; probers and recheck of a check, and votes that waver; several checks */
 #define FEATURE_LEVEL 3
 
 /* Of this program: FEATURE_LEVEL. */

@@ -97,7 +97,11 @@ struct server_group {
     uint8_t fail_open_percent;       /* 0..100 */
     uint8_t failover;                /* enum failover; FAILOVER_NONE for nlb and clb */
     char vpc[LIMIT_NAME_BYTES + 1];  /* type instance; else empty */
+    /* The check; beside `checks` what the vote on a backend is of (group_settle_checks). */
     struct health_check check;
+    struct named_check *checks; /* several; owned (a catalog's: its part's); NULL: `check` alone */
+    uint32_t n_checks;
+    struct rule_column pass; /* how many local ones: RULE_ALL, RULE_ANY, RULE_AT_LEAST; else zero */
     struct verdict_rule rule;
     struct drain_policy drain;
     uint32_t idle_timeout_ms; /* 1000..6000000 */
@@ -113,11 +117,39 @@ struct server_group {
 /* New flows take turns by weight, and not by a hash that is the same on all nodes. */
 bool scheduler_takes_turns(unsigned scheduler);
 /* What hangs on other fields of a group that was read as a whole: a slow start by the preset
- * `standard` is none where the group can have none (validate.h refuses one that was asked for). */
+ * `standard` is none where the group can have none (validate.h refuses one that was asked for); and
+ * of several checks what group_settle_checks makes. */
 void server_group_settle(struct server_group *group);
 
 /* Frees what the struct owns and zeroes it; allowed on a zeroed struct. */
 void server_group_close(struct server_group *group);
+/* Gives `to` a copy of the list of its own. Errors: ERR_NOMEM, `to` has none then. */
+int server_group_copy_checks(struct server_group *to, const struct server_group *from);
+
+/* How many checks a backend has, and each of them: without a list the one `check`. */
+unsigned group_n_checks(const struct server_group *group);
+const struct health_check *group_check_at(const struct server_group *group, unsigned index);
+/* Of them, those whose votes may eject. */
+unsigned group_n_local(const struct server_group *group);
+/* The local one of that index among them; NULL: there are fewer, or there is no list. */
+const struct named_check *group_local_check(const struct server_group *group, unsigned index);
+/* A backend has two or more local checks: its vote is composed of their opinions. */
+bool group_is_composed(const struct server_group *group);
+/* k: so many local checks must pass; 1 without a list. */
+unsigned group_pass_k(const struct server_group *group);
+
+/* Makes group->check, with a list, what the vote on a backend is of. With one local check it is
+ * that one. With more nothing is probed by it: its type is CHECK_TYPE_NONE, its failure window and
+ * its T + I beyond U - 1 intervals are those of the slowest local check, whichever decides. */
+void group_settle_checks(struct server_group *group);
+
+/* From the start of the first failing (passing) probe of the local check that decides, at most.
+ * response_ms: of each probe that passes. */
+uint64_t group_failure_window_ms(const struct server_group *group);
+uint64_t group_success_window_ms(const struct server_group *group, uint64_t response_ms);
+/* T + I of the slowest local check. */
+uint32_t group_cycle_ms(const struct server_group *group);
+
 /* By endpoint, as the catalog wants them; duplicates stay side by side and validate_group names
  * them. */
 void server_group_sort_backends(struct server_group *group);

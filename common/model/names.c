@@ -33,6 +33,7 @@ NAME_TABLE(failover, "failover", {FAILOVER_NO_REBALANCE, "no-rebalance"},
            {FAILOVER_REBALANCE, "rebalance"});
 NAME_TABLE(check_type, "check type", {CHECK_TYPE_TCP, "tcp"}, {CHECK_TYPE_HTTP, "http"},
            {CHECK_TYPE_UDP, "udp"}, {CHECK_TYPE_TLS, "tls"}, {CHECK_TYPE_GRPC, "grpc"});
+NAME_TABLE(check_class, "check class", {CHECK_LOCAL, "local"}, {CHECK_DEPENDENCY, "dependency"});
 NAME_TABLE(tcp_handshake, "tcp handshake", {TCP_HALF_OPEN, "half-open"}, {TCP_FULL, "full"});
 NAME_TABLE(tcp_close, "tcp close", {TCP_CLOSE_RST, "rst"}, {TCP_CLOSE_FIN, "fin"});
 NAME_TABLE(tcp_on_timeout, "on tcp timeout", {TCP_ON_TIMEOUT_NOTHING, "nothing"},

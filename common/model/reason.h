@@ -107,7 +107,8 @@ enum health_mark {
     MARK_SUSPECT = 1 << 2,
     MARK_GRAY = 1 << 3,
     MARK_FLAPPING = 1 << 4,
-    MARK_WARMING = 1 << 5
+    MARK_WARMING = 1 << 5,
+    MARK_DEGRADED = 1 << 6 /* a check of class dependency is down by the votes; it steers nothing */
 };
 
 enum group_state {

@@ -1,4 +1,5 @@
 /* What a group's health check may be. */
+#include <stdio.h>
 #include <string.h>
 
 #include "common/model/names.h"
@@ -241,9 +242,8 @@ static int check_tls(const struct object *object, const struct tls_check *tls, s
 }
 
 static int check_type_fields(const struct object *object, const struct server_group *group,
-                             struct errmsg *err)
+                             const struct health_check *check, struct errmsg *err)
 {
-    const struct health_check *check = &group->check;
     const char *word = names_word(&names_check_type, check->type);
     int rc = 0;
 
@@ -304,10 +304,9 @@ static int check_probers(const struct object *object, const struct server_group 
     return rc;
 }
 
-int validate_check(const struct object *object, const struct server_group *group,
-                   struct errmsg *err)
+static int check_one(const struct object *object, const struct server_group *group,
+                     const struct health_check *check, struct errmsg *err)
 {
-    const struct health_check *check = &group->check;
     int rc = validate_choice(object, "check.type", &names_check_type, check->type, err);
 
     if (rc == 0) {
@@ -328,13 +327,169 @@ int validate_check(const struct object *object, const struct server_group *group
         rc = validate_choice(object, "check.pacing", &names_pacing, check->pacing, err);
     }
     if (rc == 0) {
-        rc = check_type_fields(object, group, err);
-    }
-    if (rc == 0 && check->probers != 0) {
-        rc = check_probers(object, group, err);
+        rc = check_type_fields(object, group, check, err);
     }
     if (rc == 0 && check->pacing == PACING_FIXED) {
         rc = object_refuse_yet(object, "check.pacing", "fixed", "end-to-start", err);
     }
     return rc;
+}
+
+/* --- several --- */
+
+static bool is_name(const char *name)
+{
+    bool begins = (name[0] >= 'a' && name[0] <= 'z') || (name[0] >= 'A' && name[0] <= 'Z');
+
+    return begins && validate_holds_only(name, "._-", false);
+}
+
+/* Two of one name, or two that are one probe: it would have two voices. */
+static int check_unlike(const struct object *object, const struct server_group *group,
+                        unsigned index, struct errmsg *err)
+{
+    const struct named_check *check = &group->checks[index];
+
+    for (unsigned i = 0; i < index; i++) {
+        const struct named_check *other = &group->checks[i];
+
+        if (strcmp(other->name, check->name) == 0) {
+            return object_refuse(object, err, ERR_INVALID, "name is there twice");
+        }
+        if (other->check_class == check->check_class &&
+            memcmp(&other->check, &check->check, sizeof check->check) == 0) {
+            return object_refuse(object, err, ERR_INVALID,
+                                 "it is the same probe as check %s: one of them is enough",
+                                 other->name);
+        }
+    }
+    return 0;
+}
+
+/* Who probes, and when, is of a target; of one whose vote is made of several the others could not
+ * tell when all have to probe. */
+static int check_unshared(const struct object *object, const struct health_check *check,
+                          struct errmsg *err)
+{
+    if (check->probers != 0) {
+        return object_refuse(object, err, ERR_UNAVAILABLE_YET,
+                             "probers is not available yet in a list of checks: leave it out, and "
+                             "all nodes probe");
+    }
+    if (check->recheck) {
+        return object_refuse(object, err, ERR_UNAVAILABLE_YET,
+                             "recheck is not available yet in a list of checks: leave it out");
+    }
+    if (!check->is_enabled) {
+        return object_refuse(object, err, ERR_INVALID,
+                             "enabled must be true in a list of checks: leave the check out, or "
+                             "write `check: {enabled: false}` in place of the list");
+    }
+    return 0;
+}
+
+static int check_named(const struct object *object, const struct server_group *group,
+                       unsigned index, struct errmsg *err)
+{
+    const struct named_check *check = &group->checks[index];
+
+    if (!is_name(check->name)) {
+        return object_refuse(object, err, ERR_INVALID,
+                             "name must be 1..%d letters, digits, \".\", \"_\" or \"-\", a letter "
+                             "first",
+                             LIMIT_CHECK_NAME_BYTES);
+    }
+    int rc = validate_choice(object, "class", &names_check_class, check->check_class, err);
+    if (rc == 0) {
+        rc = check_one(object, group, &check->check, err);
+    }
+    if (rc == 0) {
+        rc = check_unshared(object, &check->check, err);
+    }
+    return rc == 0 ? check_unlike(object, group, index, err) : rc;
+}
+
+static int check_pass(const struct object *object, const struct server_group *group,
+                      struct errmsg *err)
+{
+    unsigned n_local = group_n_local(group);
+    unsigned value = group->pass.value;
+
+    if (n_local == 0) {
+        return object_refuse(object, err, ERR_INVALID,
+                             "checks: at least one must be of class local, or nothing would say "
+                             "whether a backend is well");
+    }
+    switch ((enum rule_kind)group->pass.kind) {
+    case RULE_ALL:
+    case RULE_ANY:
+        if (value == 0) {
+            return 0;
+        }
+        break;
+    case RULE_AT_LEAST:
+        if (value >= 1 && value <= n_local) {
+            return 0;
+        }
+        return object_refuse(object, err, ERR_INVALID,
+                             "pass: the figure of at-least must be 1..%u, the number of local "
+                             "checks, got %u",
+                             n_local, value);
+    case RULE_NONE:
+    case RULE_LOCAL:
+    case RULE_MAJORITY:
+    case RULE_PERCENT:
+    case RULE_ZONE_MAJORITY:
+        break;
+    }
+    return object_refuse(object, err, ERR_INVALID, "pass must be all, any or at-least N");
+}
+
+static int check_list(const struct object *object, const struct server_group *group,
+                      struct errmsg *err)
+{
+    int rc = 0;
+
+    if (group->n_checks < 2 || group->n_checks > LIMIT_CHECKS) {
+        return object_refuse(object, err, ERR_INVALID,
+                             "checks must be 2..%d; one alone is written `check`, got %u",
+                             LIMIT_CHECKS, (unsigned)group->n_checks);
+    }
+    for (unsigned i = 0; i < group->n_checks && rc == 0; i++) {
+        const char *name = group->checks[i].name;
+        struct object one = *object;
+        char number[12];
+
+        snprintf(number, sizeof number, "%u", i + 1);
+        one.check = is_name(name) ? name : number;
+        rc = check_named(&one, group, i, err);
+    }
+    return rc == 0 ? check_pass(object, group, err) : rc;
+}
+
+/* `check` beside a list says nothing of its own. */
+static int check_settled(const struct object *object, const struct server_group *group,
+                         struct errmsg *err)
+{
+    struct server_group settled = *group;
+
+    group_settle_checks(&settled);
+    return memcmp(&settled.check, &group->check, sizeof settled.check) == 0
+               ? 0
+               : object_refuse(object, err, ERR_INVALID, "check and checks exclude each other");
+}
+
+int validate_check(const struct object *object, const struct server_group *group,
+                   struct errmsg *err)
+{
+    if (group->n_checks != 0) {
+        int rc = check_list(object, group, err);
+
+        return rc == 0 && object->faults == NULL ? check_settled(object, group, err) : rc;
+    }
+    if (group->pass.kind != RULE_NONE || group->pass.value != 0) {
+        return object_refuse(object, err, ERR_INVALID, "pass is allowed only with checks");
+    }
+    int rc = check_one(object, group, &group->check, err);
+    return rc == 0 && group->check.probers != 0 ? check_probers(object, group, err) : rc;
 }

@@ -10,6 +10,20 @@
 
 const struct range validate_idle_timeout = {1000, 6000000, "1s..6000s", "ms"};
 
+/* "check web: tcp.expect ..." for "check.tcp.expect ..." */
+static void name_check(const char *name, char sentence[ERRMSG_BYTES])
+{
+    static const char word[] = "check.";
+    char *at = sentence;
+
+    while ((at = strstr(at, word)) != NULL) {
+        memmove(at, at + sizeof word - 1, strlen(at + sizeof word - 1) + 1);
+    }
+    char plain[ERRMSG_BYTES];
+    str_copy(plain, sizeof plain, sentence);
+    snprintf(sentence, ERRMSG_BYTES, "check %.40s: %.400s", name, plain);
+}
+
 int object_refuse(const struct object *object, struct errmsg *err, int code, const char *format,
                   ...)
 {
@@ -19,6 +33,9 @@ int object_refuse(const struct object *object, struct errmsg *err, int code, con
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
+    if (object->check != NULL) {
+        name_check(object->check, sentence);
+    }
     if (object->faults != NULL) {
         struct validate_faults *faults = object->faults;
 

@@ -14,6 +14,8 @@
 struct object {
     const char *kind;
     const char *name;
+    const char *check; /* one of several checks: sentences begin with "check NAME: ", and their
+                          fields without "check."; else NULL */
     struct validate_faults *faults; /* NULL: the first fault ends the validation */
 };
 

@@ -75,9 +75,9 @@ static bool accepts_errors(const struct http_codes *codes)
     return false;
 }
 
-static bool applies(enum advice_row row, const struct server_group *group)
+static bool applies(enum advice_row row, const struct server_group *group,
+                    const struct health_check *check)
 {
-    const struct health_check *check = &group->check;
     const bool is_http = check->is_enabled && check_asks_http(check);
     const bool is_tcp = check->is_enabled && check->type == CHECK_TYPE_TCP;
 
@@ -118,7 +118,13 @@ size_t spec_advise(const struct spec_document *document, const struct spec_advic
         return 0;
     }
     for (size_t i = 0; i < SPEC_N_ADVICE; i++) {
-        if (applies((enum advice_row)i, document->u.group)) {
+        bool is_due = false;
+
+        for (unsigned c = 0; c < group_n_checks(document->u.group); c++) {
+            is_due = is_due || applies((enum advice_row)i, document->u.group,
+                                       group_check_at(document->u.group, c));
+        }
+        if (is_due) {
             ret_rows[n++] = &spec_advice[i];
         }
     }

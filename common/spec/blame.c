@@ -232,6 +232,19 @@ static bool names_below(const char *sentence, const char *path)
     return false;
 }
 
+/* "backend 10.0.0.1:80", but not "check.type" for a list of checks. */
+static bool names_element(const char *sentence, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (const char *at = sentence; (at = strstr(at, word)) != NULL; at++) {
+        if ((at == sentence || !is_word(at[-1])) && at[n] == ' ') {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool has_unknown(const struct spec_table *table, const struct doc_node *map)
 {
     for (const struct doc_node *child = map->first; child != NULL; child = child->next) {
@@ -282,8 +295,8 @@ static bool names_unread_in(const struct reading *reading, const struct spec_tab
         bool is_wanted = is_misspelt || (field->flags & (SPEC_REQUIRED | SPEC_ALTERNATE)) != 0;
         bool is_unread = node == NULL ? is_wanted : was_refused(reading, node);
         if (is_unread &&
-            (names_below(sentence, path) ||
-             (field->type == SPEC_TYPE_LIST && names_below(sentence, field->list->element_word)))) {
+            (names_below(sentence, path) || (field->type == SPEC_TYPE_LIST &&
+                                             names_element(sentence, field->list->element_word)))) {
             return true;
         }
     }

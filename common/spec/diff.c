@@ -93,7 +93,8 @@ static void element_path(const struct spec_list *list, const void *element, uint
     if (list->scalar != NULL) {
         value_format(list->scalar, element, text, sizeof text);
         snprintf(path, PATH_BYTES, "%s %.100s", list->element_word, text);
-    } else if (list->fields->fields[0].type == SPEC_TYPE_ENDPOINT) {
+    } else if (list->fields->fields[0].type == SPEC_TYPE_ENDPOINT ||
+               strcmp(list->element_word, "check") == 0) {
         value_format(&list->fields->fields[0],
                      (const uint8_t *)element + list->fields->fields[0].offset, text, sizeof text);
         snprintf(path, PATH_BYTES, "%s %.100s", list->element_word, text);

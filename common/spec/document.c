@@ -151,24 +151,13 @@ static int read_metadata(struct reading *reading, const struct spec_kind_info *k
 static void start_group(struct reading *reading, const struct doc_node *spec,
                         struct server_group *group)
 {
-    const struct doc_node *check = peek_map(spec, "check");
-    const struct doc_node *http = peek_map(check, "http");
     enum profile profile = (enum profile)names_value(&names_profile, peek(spec, "profile"));
     enum protocol protocol = (enum protocol)names_value(&names_protocol, peek(spec, "protocol"));
-    enum check_type type = (enum check_type)names_value(&names_check_type, peek(check, "type"));
 
     reading->profile = profile == PROFILE_NONE ? PROFILE_NLB : profile;
     spec_defaults(SPEC_GROUP, reading->profile, protocol, group);
-    profile_check_defaults(reading->profile, (enum protocol)group->protocol, type, &group->check);
-    if (group->check.type == CHECK_TYPE_TLS && http != NULL) {
-        profile_http_defaults(reading->profile, &group->check.http);
-    }
-    if (group->check.type != CHECK_TYPE_TLS && peek_map(check, "tls") != NULL) {
-        group->check.tls.verify = TLS_VERIFY_NONE; /* an empty one is refused, too */
-    }
-    if (check_asks_http(&group->check) && peek(http, "domain")[0] != '\0') {
-        group->check.http.host = HTTP_HOST_DOMAIN;
-    }
+    reading->protocol = (enum protocol)group->protocol;
+    read_start_check(reading, peek_map(spec, "check"), &group->check);
 }
 
 struct numbered_backend {
@@ -250,6 +239,44 @@ static void drop_unfit(struct server_group *group, bool has_duplicates)
     group->n_backends = n;
 }
 
+/* The first of two of one name is the one to keep; the others are dropped, so that what is wrong
+ * with them is not told of it. */
+static int drop_namesakes(struct reading *reading, const struct doc_node *list,
+                          struct server_group *group)
+{
+    uint32_t n = 0, index = 0;
+    int first = 0;
+
+    for (const struct doc_node *child = list->first; child != NULL; child = child->next, index++) {
+        const struct named_check *check = &group->checks[index];
+        bool is_again = false;
+
+        for (uint32_t i = 0; i < n && check->name[0] != '\0'; i++) {
+            is_again = is_again || strcmp(group->checks[i].name, check->name) == 0;
+        }
+        if (is_again) {
+            int rc =
+                read_refuse(reading, child->at, ERR_INVALID,
+                            "check %s is listed twice: names are the checks' own", check->name);
+            first = first != 0 ? first : rc;
+        } else {
+            group->checks[n++] = *check;
+        }
+    }
+    group->n_checks = n;
+    return first;
+}
+
+static int check_excluded(struct reading *reading, const struct doc_node *spec)
+{
+    const struct doc_node *checks = doc_find(spec, "checks");
+
+    return checks == NULL || doc_find(spec, "check") == NULL
+               ? 0
+               : read_refuse(reading, checks->key_at, ERR_INVALID,
+                             "check and checks exclude each other: write one of them");
+}
+
 static int finish_group(struct reading *reading, const struct doc_node *spec,
                         struct server_group *group, struct validate_faults *ret_faults)
 {
@@ -263,6 +290,16 @@ static int finish_group(struct reading *reading, const struct doc_node *spec,
         }
         server_group_sort_backends(group);
         drop_unfit(group, rc != 0);
+    }
+    int excluded = check_excluded(reading, spec);
+    rc = rc != 0 ? rc : excluded;
+    const struct doc_node *checks = doc_find(spec, "checks");
+    if (checks != NULL && checks->kind == DOC_LIST && group->n_checks == checks->n_children) {
+        int twice = drop_namesakes(reading, checks, group);
+        rc = rc != 0 ? rc : twice;
+    }
+    if (group->n_checks != 0 && group->pass.kind == RULE_NONE) {
+        group->pass.kind = RULE_ALL;
     }
     server_group_settle(group);
     validate_group_all(group, ret_faults);

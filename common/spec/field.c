@@ -63,11 +63,16 @@ const struct spec_field *spec_field_find(const struct spec_table *table, const c
 
 bool spec_field_applies(const struct spec_field *field, const void *base)
 {
+    const uint8_t *bytes = base;
+
+    if (field->unless_offset != 0 &&
+        *(const uint32_t *)(const void *)(bytes + field->unless_offset) != 0) {
+        return false;
+    }
     if (field->when != NULL) {
         return field->when(base);
     }
-    return field->when_value == 0 ||
-           ((const uint8_t *)base)[field->when_offset] == field->when_value;
+    return field->when_value == 0 || bytes[field->when_offset] == field->when_value;
 }
 
 void spec_defaults(enum spec_kind kind, enum profile profile, enum protocol protocol, void *ret)

@@ -25,6 +25,7 @@ enum spec_type {
     SPEC_TYPE_CIDR,       /* struct cidr */
     SPEC_TYPE_CODES,      /* struct http_codes, "200-299,302" or "2xx" */
     SPEC_TYPE_RULE,       /* the columns of struct verdict_rule: RULE or {down: RULE, up: RULE} */
+    SPEC_TYPE_PASS,       /* struct rule_column: all, any or at-least N */
     SPEC_TYPE_PUBLIC_KEY, /* struct public_key */
     SPEC_TYPE_DATA,       /* struct check_data or check_line; text, or hex: and digits; min, max */
     SPEC_TYPE_TIME,       /* int64_t wall milliseconds, RFC 3339 */
@@ -54,7 +55,9 @@ struct spec_field {
     uint8_t when_value;
     uint32_t when_offset;
     bool (*when)(const void *base); /* another condition in the place of the two; or NULL */
-    uint32_t offset;                /* in the struct of the table */
+    uint32_t unless_offset; /* != 0: the field does not exist beside a list whose uint32_t count is
+                               there, and is not 0 */
+    uint32_t offset;        /* in the struct of the table */
     uint32_t bytes;
     uint64_t min;
     uint64_t max;

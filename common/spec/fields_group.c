@@ -199,7 +199,26 @@ static bool has_http(const void *check)
     return of->type == CHECK_TYPE_HTTP || check_asks_http(of);
 }
 
+/* The first two are of a check in a list. */
+#define OWN_CHECK_FIELDS 2
 static const struct spec_field check_fields[] = {
+    {.name = "name",
+     .type = SPEC_TYPE_TEXT,
+     .flags = SPEC_REQUIRED,
+     AT(named_check, name),
+     .min = 1,
+     .max = LIMIT_CHECK_NAME_BYTES,
+     .example = "ready",
+     .help = "How people call the check: a letter first, then letters, digits, \".\", \"_\" and "
+             "\"-\"; no two of a group have one name."},
+    {.name = "class",
+     .type = SPEC_TYPE_WORD,
+     AT(named_check, check_class),
+     .names = &names_check_class,
+     .help =
+         "local: it asks what the backend itself can do, and its failure counts against it. "
+         "dependency: it asks what the backend needs and others may need too; its failure marks "
+         "the backend degraded, ejects nobody and moves no flow by itself."},
     {.name = "enabled",
      .type = SPEC_TYPE_BOOL,
      .flags = SPEC_BY_PROFILE,
@@ -317,8 +336,20 @@ static const struct spec_field check_fields[] = {
      .help = "The address that probes come from; the node's own for now."},
 };
 static const struct spec_table check_table = {
-    "check", check_fields, COUNT(check_fields),
+    "check", check_fields + OWN_CHECK_FIELDS, COUNT(check_fields) - OWN_CHECK_FIELDS,
     "How each node probes the backends. Groups that agree in all of it share one probe."};
+static const struct spec_table named_check_table = {
+    "checks", check_fields, COUNT(check_fields),
+    "Several checks of each backend, in place of check. probers and recheck are not available yet "
+    "in a list, and enabled is always true."};
+static const struct spec_list check_list = {
+    .element_bytes = sizeof(struct named_check),
+    .count_offset = (uint32_t)offsetof(struct server_group, n_checks),
+    .n_max = LIMIT_CHECKS,
+    .is_allocated = true,
+    .element_word = "check",
+    .fields = &named_check_table,
+};
 
 static const struct spec_field drain_fields[] = {
     {.name = "enabled",
@@ -533,8 +564,23 @@ static const struct spec_field group_fields[] = {
     {.name = "check",
      .type = SPEC_TYPE_OBJECT,
      AT(server_group, check),
+     .unless_offset = (uint32_t)offsetof(struct server_group, n_checks),
      .fields = &check_table,
      .help = "The health check."},
+    {.name = "checks",
+     .type = SPEC_TYPE_LIST,
+     .flags = SPEC_OMIT_ZERO,
+     AT(server_group, checks),
+     .list = &check_list,
+     .help = "In place of check: 2 to 8 checks of each backend, each a probe of its own. A node's "
+             "vote is what pass makes of its opinions of the local ones. See: nodectl explain "
+             "checks."},
+    {.name = "pass",
+     .type = SPEC_TYPE_PASS,
+     .flags = SPEC_OMIT_ZERO,
+     AT(server_group, pass),
+     .help = "With checks only: how many of the local ones must pass for a node to vote pass: all "
+             "(when it is left out), any, or at-least N."},
     {.name = "rule",
      .type = SPEC_TYPE_RULE,
      .flags = SPEC_BY_PROFILE,

@@ -8,6 +8,7 @@
 
 #include "common/base/plant.h"
 #include "common/base/str.h"
+#include "common/model/names.h"
 #include "common/model/profile.h"
 #include "common/spec/value.h"
 
@@ -167,14 +168,21 @@ static const char *written(const struct doc_node *element, const char *key)
 }
 
 /* What tells an element from its neighbours: `at`, or address and port, in their canonical
- * spelling, or `host`. "" if it says none of them. */
-static void write_identity(const struct doc_node *element, char *text, size_t text_bytes)
+ * spelling, or `host`; of a check its name. "" if it says none of them. */
+static void write_identity(const struct spec_list *list, const struct doc_node *element, char *text,
+                           size_t text_bytes)
 {
     struct endpoint at = {0};
     uint64_t port = 0;
 
     text[0] = '\0';
     if (element->kind != DOC_MAP) {
+        return;
+    }
+    if (strcmp(list->element_word, "check") == 0) {
+        const char *name = written(element, "name");
+
+        snprintf(text, text_bytes, "%.40s", name == NULL ? "" : name);
         return;
     }
     const char *both = written(element, "at");
@@ -200,12 +208,48 @@ void read_element_name(const struct spec_list *list, const struct doc_node *elem
 {
     char identity[READ_PATH_BYTES / 2];
 
-    write_identity(element, identity, sizeof identity);
+    write_identity(list, element, identity, sizeof identity);
     if (identity[0] != '\0') {
         snprintf(text, text_bytes, "%s %s", list->element_word, identity);
     } else {
         snprintf(text, text_bytes, "%s %u", list->element_word, (unsigned)index + 1);
     }
+}
+
+static const struct doc_node *find_map(const struct doc_node *map, const char *key)
+{
+    const struct doc_node *node = map == NULL ? NULL : doc_find(map, key);
+
+    return node != NULL && node->kind == DOC_MAP ? node : NULL;
+}
+
+void read_start_check(const struct reading *reading, const struct doc_node *map,
+                      struct health_check *ret_check)
+{
+    const char *type = map == NULL ? NULL : written(map, "type");
+    const struct doc_node *http = find_map(map, "http");
+    const char *domain = http == NULL ? NULL : written(http, "domain");
+    struct health_check *check = ret_check;
+
+    profile_check_defaults(
+        reading->profile, reading->protocol,
+        (enum check_type)(type == NULL ? 0 : names_value(&names_check_type, type)), check);
+    if (check->type == CHECK_TYPE_TLS && http != NULL) {
+        profile_http_defaults(reading->profile, &check->http);
+    }
+    if (check->type != CHECK_TYPE_TLS && find_map(map, "tls") != NULL) {
+        check->tls.verify = TLS_VERIFY_NONE; /* an empty one is refused, too */
+    }
+    if (check_asks_http(check) && domain != NULL && domain[0] != '\0') {
+        check->http.host = HTTP_HOST_DOMAIN;
+    }
+}
+
+static void start_named_check(const struct reading *reading, const struct doc_node *element,
+                              struct named_check *check)
+{
+    check->check_class = CHECK_LOCAL;
+    read_start_check(reading, element, &check->check);
 }
 
 static int read_element(struct reading *reading, const struct spec_field *field,
@@ -227,6 +271,8 @@ static int read_element(struct reading *reading, const struct spec_field *field,
     }
     if (strcmp(list->element_word, "backend") == 0) {
         profile_backend_defaults(reading->profile, to);
+    } else if (strcmp(list->element_word, "check") == 0) {
+        start_named_check(reading, element, to);
     }
     snprintf(prefix, sizeof prefix, "%.*s: ", (int)sizeof prefix - 3, name);
     struct read_place place = {.table = list->fields, .map = element, .prefix = prefix, .base = to};
@@ -377,6 +423,7 @@ static int read_field(struct reading *reading, const struct read_place *place,
     case SPEC_TYPE_CIDR:
     case SPEC_TYPE_CODES:
     case SPEC_TYPE_RULE:
+    case SPEC_TYPE_PASS:
     case SPEC_TYPE_PUBLIC_KEY:
     case SPEC_TYPE_DATA:
     case SPEC_TYPE_TIME:

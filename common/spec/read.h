@@ -15,7 +15,8 @@ struct reading {
     const struct doc_node *unread[SPEC_ERRORS];
     uint32_t n_unread;
     char subject[READ_SUBJECT_BYTES]; /* `server group "web"`: how sentences begin */
-    enum profile profile;             /* of a group; for the defaults of its backends */
+    enum profile profile;             /* of a group; for the defaults of its backends and checks */
+    enum protocol protocol;           /* likewise */
     const struct spec_table *spec;    /* of the document's kind; NULL before it is known */
 };
 
@@ -43,6 +44,11 @@ void read_document_close(struct spec_document *document);
 /* Read all fields of a mapping into the struct and check that none is missing. What a list
  * allocates is owned by the struct, also on failure. */
 int read_table(struct reading *reading, const struct read_place *place);
+
+/* What a check starts from: the profile's defaults for its type, which is looked up first, and what
+ * hangs on it. map: NULL = nothing is written. */
+void read_start_check(const struct reading *reading, const struct doc_node *map,
+                      struct health_check *ret_check);
 
 /* "backend 10.0.0.1:80" or, without an address, "backend 3": how an element of a list is called.
  * index: from 0. */

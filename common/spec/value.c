@@ -388,6 +388,20 @@ static int parse_time(const struct doc_node *node, void *to, struct errmsg *err)
     return 0;
 }
 
+static int parse_pass(const struct doc_node *node, void *to, struct errmsg *err)
+{
+    struct rule_column column = {0};
+    struct errmsg ignored;
+
+    if (rule_column_parse(node->text, &column, &ignored) != 0 ||
+        (column.kind != RULE_ALL && column.kind != RULE_ANY && column.kind != RULE_AT_LEAST)) {
+        return errmsg_set(err, ERR_INVALID, "must be all, any or at-least N, got \"%.60s\"",
+                          node->text);
+    }
+    *(struct rule_column *)to = column;
+    return 0;
+}
+
 static int parse_scalar(const struct spec_field *field, const struct doc_node *node, void *to,
                         struct errmsg *err)
 {
@@ -416,6 +430,8 @@ static int parse_scalar(const struct spec_field *field, const struct doc_node *n
         return parse_data(field, node, to, err);
     case SPEC_TYPE_TIME:
         return parse_time(node, to, err);
+    case SPEC_TYPE_PASS:
+        return parse_pass(node, to, err);
     case SPEC_TYPE_RULE:
     case SPEC_TYPE_NONE:
     case SPEC_TYPE_LABELS:

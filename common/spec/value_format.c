@@ -127,6 +127,9 @@ char *value_format(const struct spec_field *field, const void *from, char *text,
         return format_rule(from, text, text_bytes);
     case SPEC_TYPE_DURATION:
         return units_format_duration_ms(load_uint(from, field->bytes), text, text_bytes);
+    case SPEC_TYPE_PASS:
+        rule_column_format(from, small);
+        break;
     case SPEC_TYPE_BOOL:
         snprintf(small, sizeof small, "%s", *(const bool *)from ? "true" : "false");
         break;
@@ -228,6 +231,9 @@ char *value_format_allowed(const struct spec_field *field, char *text, size_t te
         break;
     case SPEC_TYPE_RULE:
         snprintf(text, text_bytes, "RULE or {down: RULE, up: RULE}");
+        break;
+    case SPEC_TYPE_PASS:
+        snprintf(text, text_bytes, "all, any or at-least N");
         break;
     case SPEC_TYPE_PUBLIC_KEY:
         snprintf(text, text_bytes, "64 hex digits");

@@ -154,6 +154,24 @@ static Jury__V1__HealthCheck *check_new(struct wire_arena *arena, const struct h
     return message;
 }
 
+static void add_checks(struct wire_arena *arena, const struct server_group *group,
+                       Jury__V1__ServerGroup *message)
+{
+    message->pass = wire_rule_new(arena, &group->pass);
+    message->checks = wire_alloc_array(arena, group->n_checks, sizeof *message->checks);
+    for (uint32_t i = 0; message->checks != NULL && i < group->n_checks; i++) {
+        Jury__V1__NamedCheck *check = WIRE_NEW(arena, Jury__V1__NamedCheck, jury__v1__named_check);
+
+        if (check == NULL) {
+            return;
+        }
+        check->name = wire_text(arena, group->checks[i].name);
+        check->check_class = (Jury__V1__CheckClass)group->checks[i].check_class;
+        check->check = check_new(arena, &group->checks[i].check);
+        message->checks[message->n_checks++] = check;
+    }
+}
+
 static Jury__V1__Drain *drain_new(struct wire_arena *arena, const struct drain_policy *drain)
 {
     Jury__V1__Drain *message = WIRE_NEW(arena, Jury__V1__Drain, jury__v1__drain);
@@ -235,7 +253,11 @@ Jury__V1__ServerGroup *wire_group_new(struct wire_arena *arena, const struct ser
     message->vpc = wire_text(arena, group->vpc);
     message->address_family = (Jury__V1__AddressFamily)group->address_family;
     message->scheduler = (Jury__V1__Scheduler)group->scheduler;
-    message->check = check_new(arena, &group->check);
+    if (group->n_checks == 0) {
+        message->check = check_new(arena, &group->check);
+    } else {
+        add_checks(arena, group, message);
+    }
     message->verdict = wire_verdict_rule_new(arena, &group->rule);
     message->all_bad = (Jury__V1__AllBad)group->all_bad;
     message->fail_open_threshold_case =

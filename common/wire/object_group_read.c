@@ -198,10 +198,9 @@ static int read_thresholds(const Jury__V1__HealthCheck *message, struct health_c
     return rc;
 }
 
-static int read_check(const Jury__V1__HealthCheck *message, struct server_group *group,
-                      struct errmsg *err)
+static int read_check(const Jury__V1__HealthCheck *message, const struct server_group *group,
+                      struct health_check *check, struct errmsg *err)
 {
-    struct health_check *check = &group->check;
     uint8_t type = CHECK_TYPE_NONE;
     int rc = read_enum("check.type", &names_check_type, (int)message->type, &type, err);
 
@@ -261,6 +260,56 @@ static int read_rule(const char *field, const Jury__V1__Rule *message, struct ru
     }
     if (rc == 0) {
         *column = read;
+    }
+    return rc;
+}
+
+static int read_named_check(const Jury__V1__NamedCheck *message, const struct server_group *group,
+                            struct named_check *check, struct errmsg *err)
+{
+    static const Jury__V1__HealthCheck by_profile = JURY__V1__HEALTH_CHECK__INIT;
+    const Jury__V1__HealthCheck *how = message->check != NULL ? message->check : &by_profile;
+
+    check->check_class = CHECK_LOCAL;
+    int rc = read_text("name", message->name, check->name, sizeof check->name, err);
+    if (rc == 0) {
+        rc = read_enum("check_class", &names_check_class, (int)message->check_class,
+                       &check->check_class, err);
+    }
+    if (rc == 0) {
+        rc = read_check(how, group, &check->check, err);
+    }
+    if (rc != 0) {
+        errmsg_prefix(err, "check %.40s", message->name);
+    }
+    return rc;
+}
+
+static int read_checks(const Jury__V1__ServerGroup *message, struct server_group *group,
+                       struct errmsg *err)
+{
+    if (message->n_checks == 0 && message->pass == NULL) {
+        return 0;
+    }
+    if (message->n_checks == 0) {
+        return errmsg_set(err, ERR_INVALID, "pass is allowed only with checks");
+    }
+    if (message->check != NULL) {
+        return errmsg_set(err, ERR_INVALID, "check and checks exclude each other");
+    }
+    if (message->n_checks > LIMIT_CHECKS) {
+        return errmsg_set(err, ERR_LIMIT, ERR_SAY_TOO_MANY, "checks",
+                          (unsigned long)message->n_checks, (unsigned long)LIMIT_CHECKS);
+    }
+    group->checks = calloc(message->n_checks, sizeof *group->checks);
+    if (group->checks == NULL) {
+        return errmsg_set(err, ERR_NOMEM, "no memory for %zu checks", message->n_checks);
+    }
+    group->n_checks = (uint32_t)message->n_checks;
+    group->pass.kind = RULE_ALL;
+    int rc = message->pass != NULL ? read_rule("pass", message->pass, &group->pass, err) : 0;
+    for (uint32_t i = 0; i < group->n_checks && rc == 0; i++) {
+        rc = read_named_check(message->checks[i], group, &group->checks[i], err);
     }
     return rc;
 }
@@ -518,7 +567,10 @@ static int read_parts(const Jury__V1__ServerGroup *message, struct server_group 
     int rc = read_choices(message, group, err);
 
     if (rc == 0 && message->check != NULL) {
-        rc = read_check(message->check, group, err);
+        rc = read_check(message->check, group, &group->check, err);
+    }
+    if (rc == 0) {
+        rc = read_checks(message, group, err);
     }
     if (rc == 0 && message->verdict != NULL) {
         rc = read_verdict(message->verdict, &group->rule, err);

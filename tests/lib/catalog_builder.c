@@ -100,6 +100,9 @@ struct change *build_put_group(struct command *command, const struct server_grou
         group->n_backends == 0
             ? NULL
             : duplicate(group->backends, group->n_backends * sizeof *group->backends);
+    if (server_group_copy_checks(change->u.group, group) != 0) {
+        abort();
+    }
     return change;
 }
 
@@ -327,4 +330,24 @@ struct catalog *build_catalog(uint32_t n_voters, const char *group, const char *
     struct catalog *catalog = catalog_state_catalog(state);
     catalog_state_free(state);
     return catalog;
+}
+
+struct named_check *build_check(struct server_group *group, const char *name, enum check_type type,
+                                uint16_t port, enum check_class check_class)
+{
+    struct named_check *grown =
+        realloc(group->checks, (group->n_checks + 1) * sizeof *group->checks);
+
+    if (grown == NULL) {
+        abort();
+    }
+    group->checks = grown;
+    struct named_check *check = &grown[group->n_checks++];
+    *check = (struct named_check){.check_class = (uint8_t)check_class};
+    memcpy(check->name, name, strlen(name) + 1);
+    profile_check_defaults(PROFILE_NLB, PROTOCOL_TCP, type, &check->check);
+    check->check.port = port;
+    group->pass.kind = group->pass.kind == RULE_NONE ? RULE_ALL : group->pass.kind;
+    group_settle_checks(group);
+    return check;
 }

@@ -18,6 +18,9 @@ struct change *build_delete_group(struct command *command, const char *name);
 struct change *build_hold(struct command *command, const char *group, bool is_on);
 struct change *build_listener(struct command *command, const char *name, const char *at,
                               const char *group);
+/* One check more in the group's list, of the nlb's defaults; all local ones must pass. */
+struct named_check *build_check(struct server_group *group, const char *name, enum check_type type,
+                                uint16_t port, enum check_class check_class);
 struct change *build_delete_listener(struct command *command, const char *name);
 /* Key and endpoint follow from the id. */
 struct change *build_node(struct command *command, uint64_t node_id, enum raft_role role);

@@ -146,6 +146,30 @@ static struct rule_column random_column(struct prng *prng)
     return column;
 }
 
+/* Two to eight, the first one local. */
+static void random_checks(struct prng *prng, struct server_group *group)
+{
+    static const uint8_t kinds[] = {RULE_ALL, RULE_ANY, RULE_AT_LEAST};
+    uint32_t n = between(prng, 2, LIMIT_CHECKS);
+
+    group->checks = calloc(n, sizeof *group->checks);
+    assert(group->checks != NULL);
+    group->n_checks = n;
+    for (uint32_t i = 0; i < n; i++) {
+        struct named_check *check = &group->checks[i];
+
+        random_check(prng, &check->check);
+        check->check_class =
+            (uint8_t)(i == 0 ? CHECK_LOCAL : between(prng, CHECK_LOCAL, CHECK_DEPENDENCY));
+        random_name(prng, 1, LIMIT_CHECK_NAME_BYTES, check->name);
+    }
+    group->pass.kind = kinds[prng_below(prng, sizeof kinds)];
+    if (group->pass.kind == RULE_AT_LEAST) {
+        group->pass.value = (uint8_t)between(prng, 1, group_n_local(group));
+    }
+    group_settle_checks(group);
+}
+
 static void random_backends(struct prng *prng, uint32_t n_max, struct server_group *group)
 {
     uint32_t n = (uint32_t)prng_below(prng, n_max + 1U);
@@ -222,6 +246,25 @@ void random_group(struct prng *prng, uint32_t n_backends_max, struct server_grou
         random_text(prng, LIMIT_LABEL_VALUE_BYTES, ret_group->labels[i].value);
     }
     random_backends(prng, n_backends_max, ret_group);
+    if (prng_below(prng, 4) == 0) {
+        random_checks(prng, ret_group);
+    }
+}
+
+bool is_same_group(const struct server_group *a, const struct server_group *b)
+{
+    struct server_group left = *a;
+    struct server_group right = *b;
+
+    if (a->n_backends != b->n_backends || a->n_checks != b->n_checks ||
+        (a->n_backends > 0 &&
+         memcmp(a->backends, b->backends, a->n_backends * sizeof *a->backends) != 0) ||
+        (a->n_checks > 0 && memcmp(a->checks, b->checks, a->n_checks * sizeof *a->checks) != 0)) {
+        return false;
+    }
+    left.backends = right.backends = NULL;
+    left.checks = right.checks = NULL;
+    return memcmp(&left, &right, sizeof left) == 0;
 }
 
 void random_listener(struct prng *prng, struct listener *ret_listener)

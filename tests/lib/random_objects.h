@@ -11,6 +11,8 @@
 /* Given; server_group_close. At most n_backends_max backends, sorted, no duplicates. Every field
  * that the model has is used, also those of later stages. */
 void random_group(struct prng *prng, uint32_t n_backends_max, struct server_group *ret_group);
+/* Byte for byte, also what they own. */
+bool is_same_group(const struct server_group *a, const struct server_group *b);
 void random_listener(struct prng *prng, struct listener *ret_listener);
 void random_settings(struct prng *prng, struct cluster_settings *ret_settings);
 void random_node(struct prng *prng, struct member_node *ret_node);

@@ -391,7 +391,7 @@ static void read_interval(struct judge *judge, const char *text)
         give_up("the intervals", text);
     }
     votes_set_interval(judge->votes, vote_interval_ms * MS);
-    votes_set_slot(judge->votes, 0, 1, CHECK_TYPE_TCP, memory_ms);
+    votes_set_slot(judge->votes, 0, 1, 1U << CHECK_TYPE_TCP, memory_ms);
 }
 
 /* False: that was the last line. */

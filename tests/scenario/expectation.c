@@ -24,13 +24,10 @@ static const struct word_value group_states[] = {
     {NULL, 0},
 };
 static const struct word_value marks[] = {
-    {"held", MARK_HELD},
-    {"gray", MARK_GRAY},
-    {"suspect", MARK_SUSPECT},
-    {"warming", MARK_WARMING},
-    {"pending", MARK_PENDING},
-    {"flapping", MARK_FLAPPING},
-    {NULL, 0},
+    {"held", MARK_HELD},         {"gray", MARK_GRAY},
+    {"suspect", MARK_SUSPECT},   {"warming", MARK_WARMING},
+    {"degraded", MARK_DEGRADED}, {"pending", MARK_PENDING},
+    {"flapping", MARK_FLAPPING}, {NULL, 0},
 };
 static const struct word_value held_words[] = {
     {"held-few-votes", HELD_FEW_VOTES},

@@ -178,6 +178,9 @@ int main(int argc, char **argv)
            "from their beginning\n",
            scenario.n_replayed_events, scenario.n_replayed_verdicts, scenario.n_replayed_groups,
            scenario.n_replayed_whole);
+    for (uint32_t i = 0; i < scenario.n_groups; i++) {
+        free(scenario.groups[i].spec.checks);
+    }
     world_close(&scenario.world);
     return is_equal ? 0 : 1;
 }

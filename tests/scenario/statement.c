@@ -185,7 +185,24 @@ static uint8_t reason_of(struct scenario *scenario, const char *text)
     script_fail(scenario, "\"%s\" is nothing that a backend does", text);
 }
 
-/* backend web/b1 times-out [after TIME] [for node N] [in turn FSF] */
+/* Where a backend is probed by that check of its group. */
+static struct endpoint check_place(struct scenario *scenario, const struct named_group *group,
+                                   const struct named_backend *backend, const char *name)
+{
+    struct endpoint at = backend->at;
+
+    for (uint32_t i = 0; i < group->spec.n_checks; i++) {
+        const struct named_check *check = &group->spec.checks[i];
+
+        if (strcmp(check->name, name) == 0) {
+            at.port = check->check.port != 0 ? check->check.port : at.port;
+            return at;
+        }
+    }
+    script_fail(scenario, "group \"%s\" has no check \"%s\"", group->spec.name, name);
+}
+
+/* backend web/b1 times-out [after TIME] [for node N] [in turn FSF] [check NAME] */
 static void run_backend(struct scenario *scenario)
 {
     struct named_backend *named;
@@ -193,10 +210,11 @@ static void run_backend(struct scenario *scenario)
     uint64_t node_id = 0;
     const char *script = NULL;
 
-    script_find(scenario, script_word(scenario, 1), &named);
+    struct named_group *group = script_find(scenario, script_word(scenario, 1), &named);
     if (named == NULL) {
         script_fail(scenario, "which backend?");
     }
+    struct endpoint at = named->at;
     truth.reason = reason_of(scenario, script_word(scenario, 2));
     truth.http_status = truth.reason == REASON_HTTP_CODE_NOT_MATCH ? 404 : 0;
     for (uint32_t i = 3; i < scenario->line.n; i += 2) {
@@ -207,11 +225,13 @@ static void run_backend(struct scenario *scenario)
                 script_number(scenario, script_word(scenario, i + 1), scenario->world.n_nodes);
         } else if (script_is(scenario, i, "turn")) {
             script = script_word(scenario, i + 1);
+        } else if (script_is(scenario, i, "check")) {
+            at = check_place(scenario, group, named, script_word(scenario, i + 1));
         } else {
             script_fail(scenario, "backend: \"%s\"?", script_word(scenario, i));
         }
     }
-    struct world_backend *backend = world_backend(&scenario->world, &named->at);
+    struct world_backend *backend = world_backend(&scenario->world, &at);
     if (script != NULL) {
         snprintf(backend->script, sizeof backend->script, "%s", script);
         memset(backend->script_at, 0, sizeof backend->script_at);
@@ -219,7 +239,7 @@ static void run_backend(struct scenario *scenario)
     } else if (node_id != 0) {
         backend->truth[node_id] = truth;
     } else {
-        world_set_truth(&scenario->world, &named->at, &truth);
+        world_set_truth(&scenario->world, &at, &truth);
     }
 }
 
@@ -347,6 +367,7 @@ static void run_until_it_happens(struct scenario *scenario)
 }
 
 /* until NAME = node N starts a failing|passing probe of web/b1
+ * until NAME = node N starts a failing|passing probe of web/b1 check NAME
  * until NAME = node N web/b1 unhealthy ... */
 static void run_until(struct scenario *scenario)
 {
@@ -358,8 +379,10 @@ static void run_until(struct scenario *scenario)
     scenario->wait.node_id =
         script_number(scenario, script_word(scenario, 4), scenario->world.n_nodes);
     if (script_is(scenario, 5, "starts")) {
-        script_find(scenario, script_word(scenario, 10), &backend);
-        scenario->wait.at = backend->at;
+        struct named_group *group = script_find(scenario, script_word(scenario, 10), &backend);
+        scenario->wait.at = script_is(scenario, 11, "check")
+                                ? check_place(scenario, group, backend, script_word(scenario, 12))
+                                : backend->at;
         scenario->wait.probe_class = script_is(scenario, 7, "failing") ? PROBE_FAIL : PROBE_PASS;
     } else {
         scenario->wait.is_expectation = true;

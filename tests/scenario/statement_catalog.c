@@ -53,6 +53,9 @@ static void put_group(struct scenario *scenario, const struct named_group *group
     struct command command = {.is_forced = false};
     struct server_group spec = group->spec;
 
+    if (server_group_copy_checks(&spec, &group->spec) != 0) {
+        abort();
+    }
     spec.n_backends = group->n_backends;
     spec.backends = calloc(group->n_backends + 1, sizeof *spec.backends);
     for (uint32_t i = 0; i < group->n_backends; i++) {
@@ -149,6 +152,61 @@ static bool set_guard(struct scenario *scenario, struct guard_policy *guard, con
     return true;
 }
 
+/* part=NAME:TYPE[:PORT][:dependency]: one of several checks, with the times and thresholds of the
+ * group as they are; what the same statement says of these later is of this one. */
+static void add_part(struct scenario *scenario, struct server_group *spec, const char *value)
+{
+    struct named_check *check;
+    char text[64];
+    char *rest = NULL;
+
+    snprintf(text, sizeof text, "%s", value);
+    if (spec->checks == NULL) {
+        spec->checks = calloc(LIMIT_CHECKS, sizeof *spec->checks);
+        spec->pass = (struct rule_column){.kind = RULE_ALL};
+    }
+    if (spec->checks == NULL || spec->n_checks == LIMIT_CHECKS) {
+        script_fail(scenario, "too many parts");
+    }
+    struct health_check times = spec->n_checks > 0 ? spec->checks[0].check : spec->check;
+    check = &spec->checks[spec->n_checks++];
+    *check = (struct named_check){.check_class = CHECK_LOCAL};
+    snprintf(check->name, sizeof check->name, "%s", strtok_r(text, ":", &rest));
+    const char *type = strtok_r(NULL, ":", &rest);
+    profile_check_defaults(
+        PROFILE_NLB, PROTOCOL_TCP,
+        (enum check_type)names_value(&names_check_type, type == NULL ? "" : type), &check->check);
+    check->check.timeout_ms = times.timeout_ms;
+    check->check.interval_ms = times.interval_ms;
+    check->check.healthy_threshold = times.healthy_threshold;
+    check->check.unhealthy_threshold = times.unhealthy_threshold;
+    for (char *word = strtok_r(NULL, ":", &rest); word != NULL; word = strtok_r(NULL, ":", &rest)) {
+        if (strcmp(word, "dependency") == 0) {
+            check->check_class = CHECK_DEPENDENCY;
+        } else {
+            check->check.port = (uint16_t)script_number(scenario, word, 65535);
+        }
+    }
+}
+
+/* One check again, as it would be by default. */
+static void drop_parts(struct server_group *spec)
+{
+    if (spec->n_checks > 0) {
+        spec->check = spec->checks[0].check;
+    }
+    free(spec->checks);
+    spec->checks = NULL;
+    spec->n_checks = 0;
+    spec->pass = (struct rule_column){0};
+}
+
+/* What times and thresholds are said of: the last of several checks, or the one. */
+static struct health_check *last_check(struct server_group *spec)
+{
+    return spec->n_checks > 0 ? &spec->checks[spec->n_checks - 1].check : &spec->check;
+}
+
 static void set_field(struct scenario *scenario, struct server_group *spec, const char *key,
                       const char *value)
 {
@@ -157,21 +215,27 @@ static void set_field(struct scenario *scenario, struct server_group *spec, cons
     } else if (strcmp(key, "below-quorum") == 0) {
         spec->rule.below_quorum = (uint8_t)names_value(&names_below_quorum, value);
     } else if (strcmp(key, "timeout") == 0) {
-        spec->check.timeout_ms = milliseconds(scenario, value);
+        last_check(spec)->timeout_ms = milliseconds(scenario, value);
     } else if (strcmp(key, "interval") == 0) {
-        spec->check.interval_ms = milliseconds(scenario, value);
+        last_check(spec)->interval_ms = milliseconds(scenario, value);
     } else if (strcmp(key, "healthy") == 0) {
-        spec->check.healthy_threshold = (uint8_t)script_number(scenario, value, 10);
+        last_check(spec)->healthy_threshold = (uint8_t)script_number(scenario, value, 10);
     } else if (strcmp(key, "unhealthy") == 0) {
-        spec->check.unhealthy_threshold = (uint8_t)script_number(scenario, value, 10);
+        last_check(spec)->unhealthy_threshold = (uint8_t)script_number(scenario, value, 10);
     } else if (strcmp(key, "probers") == 0) {
-        spec->check.probers = (uint8_t)script_number(scenario, value, LIMIT_NODES);
+        last_check(spec)->probers = (uint8_t)script_number(scenario, value, LIMIT_NODES);
     } else if (strcmp(key, "recheck") == 0) {
-        spec->check.recheck = strcmp(value, "on") == 0;
+        last_check(spec)->recheck = strcmp(value, "on") == 0;
     } else if (strcmp(key, "all-bad") == 0) {
         spec->all_bad = (uint8_t)names_value(&names_all_bad, value);
     } else if (strcmp(key, "fail-open-threshold") == 0) {
         spec->fail_open_percent = (uint8_t)script_number(scenario, value, 100);
+    } else if (strcmp(key, "part") == 0) {
+        add_part(scenario, spec, value);
+    } else if (strcmp(key, "pass") == 0) {
+        parse_column(scenario, value, &spec->pass);
+    } else if (strcmp(key, "parts") == 0) {
+        drop_parts(spec);
     } else if (strcmp(key, "checks") == 0) {
         spec->check.is_enabled = strcmp(value, "on") == 0;
     } else if (strcmp(key, "check") == 0) {

@@ -109,6 +109,154 @@ static void equal_definitions_share_a_target(void **unused)
     }
 }
 
+static void two_local(struct server_group *group)
+{
+    build_check(group, "port", CHECK_TYPE_TCP, 0, CHECK_LOCAL);
+    build_check(group, "page", CHECK_TYPE_HTTP, 81, CHECK_LOCAL);
+}
+
+static void two_local_and_one(struct server_group *group)
+{
+    two_local(group);
+    build_check(group, "db", CHECK_TYPE_TCP, 5432, CHECK_DEPENDENCY);
+}
+
+static void renamed(struct server_group *group)
+{
+    two_local(group);
+    strcpy(group->checks[0].name, "tcp");
+}
+
+static void any_of_two(struct server_group *group)
+{
+    two_local(group);
+    group->pass.kind = RULE_ANY;
+}
+
+static void turned_round(struct server_group *group)
+{
+    build_check(group, "page", CHECK_TYPE_HTTP, 81, CHECK_LOCAL);
+    build_check(group, "port", CHECK_TYPE_TCP, 0, CHECK_LOCAL);
+}
+
+static void on_another_port(struct server_group *group)
+{
+    two_local(group);
+    group->checks[1].check.port = 82;
+    group_settle_checks(group);
+}
+
+static void one_local(struct server_group *group)
+{
+    build_check(group, "port", CHECK_TYPE_TCP, 0, CHECK_LOCAL);
+    build_check(group, "db", CHECK_TYPE_TCP, 5432, CHECK_DEPENDENCY);
+}
+
+static struct target_id part_of(struct catalog_state *state, const char *name, const char *at,
+                                unsigned index)
+{
+    struct catalog *catalog = catalog_state_catalog(state);
+    struct endpoint endpoint = build_endpoint(at);
+    const struct catalog_group *group = catalog_group_find(catalog, name);
+    struct target_id part = catalog_parts_of(group, catalog_backend_find(group, &endpoint))[index];
+
+    catalog_unref(catalog);
+    return part;
+}
+
+static unsigned count_targets(struct catalog_state *state, unsigned *ret_n_users)
+{
+    struct catalog *catalog = catalog_state_catalog(state);
+    unsigned n = 0;
+
+    *ret_n_users = 0;
+    for (uint32_t slot = 0; slot < catalog_n_slots(catalog); slot++) {
+        const struct catalog_target *target = catalog_target_at(catalog, slot);
+
+        n += target != NULL;
+        *ret_n_users += target == NULL ? 0 : target->n_users;
+    }
+    catalog_unref(catalog);
+    return n;
+}
+
+/* N20: a target for each check, and one that nobody probes for the vote. */
+static void several_checks_make_a_target_each_and_one_of_the_vote(void **unused)
+{
+    struct catalog_state *state = build_state(3);
+    unsigned n_users;
+
+    (void)unused;
+    put_with_check(state, "aa", "10.0.0.1:80 10.0.0.2:80", two_local_and_one);
+    assert_int_equal(count_targets(state, &n_users), 8);
+    assert_int_equal(n_users, 8);
+    struct catalog *catalog = catalog_state_catalog(state);
+    struct catalog_backend a = look(state, "aa", "10.0.0.1:80");
+    const struct catalog_target *vote = catalog_target_at(catalog, a.target.slot);
+    const struct catalog_target *page =
+        catalog_target_at(catalog, part_of(state, "aa", "10.0.0.1:80", 1).slot);
+    assert_int_equal(vote->check->type, CHECK_TYPE_NONE);
+    assert_int_equal(vote->to.port, 80);
+    assert_int_equal(page->check->type, CHECK_TYPE_HTTP);
+    assert_int_equal(page->to.port, 81);
+    catalog_unref(catalog);
+
+    /* One local check is the vote by itself. */
+    put_with_check(state, "aa", "10.0.0.1:80", one_local);
+    a = look(state, "aa", "10.0.0.1:80");
+    assert_int_equal(a.target.slot, part_of(state, "aa", "10.0.0.1:80", 0).slot);
+    catalog_state_free(state);
+}
+
+static void equal_lists_share_their_targets(void **unused)
+{
+    static const struct {
+        void (*change)(struct server_group *);
+        bool shares_vote;
+        unsigned n_targets; /* with those of two_local: three */
+    } rows[] = {
+        {two_local, true, 3},   {two_local_and_one, true, 4}, {renamed, true, 3},
+        {any_of_two, false, 4}, {turned_round, false, 4},     {on_another_port, false, 5},
+        {none, false, 3},       {as_http, false, 4},          {one_local, false, 4},
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct catalog_state *state = build_state(3);
+        unsigned n_users;
+
+        put_with_check(state, "aa", "10.0.0.1:80", two_local);
+        put_with_check(state, "bb", "10.0.0.1:80", rows[i].change);
+        struct catalog_backend a = look(state, "aa", "10.0.0.1:80");
+        struct catalog_backend b = look(state, "bb", "10.0.0.1:80");
+        assert_int_equal(a.target.slot == b.target.slot, rows[i].shares_vote);
+        assert_int_equal(count_targets(state, &n_users), rows[i].n_targets);
+        catalog_state_free(state);
+    }
+}
+
+static void targets_of_a_list_come_and_go_with_it(void **unused)
+{
+    static void (*const changes[])(struct server_group *) = {
+        two_local, two_local_and_one, none, one_local, any_of_two, off, on_another_port};
+    static const unsigned n_targets[] = {6, 8, 2, 4, 6, 0, 6};
+    struct catalog_state *state = build_state(3);
+    unsigned n_users;
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        put_with_check(state, "aa", "10.0.0.1:80 10.0.0.2:80", changes[i]);
+        assert_int_equal(count_targets(state, &n_users), n_targets[i]);
+    }
+    /* In maintenance none of them is probed. */
+    struct command command = {0};
+    build_admin(&command, "aa", "10.0.0.1:80", ADMIN_MAINTENANCE);
+    build_commit(state, &command);
+    assert_int_equal(count_targets(state, &n_users), 3);
+    assert_int_equal(part_of(state, "aa", "10.0.0.1:80", 0).slot, CATALOG_NO_SLOT);
+    catalog_state_free(state);
+}
+
 static void what_is_not_the_check_never_touches_a_target(void **unused)
 {
     struct catalog_state *state = build_state(3);
@@ -421,6 +569,9 @@ static void no_vote_is_counted_for_another_target(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(several_checks_make_a_target_each_and_one_of_the_vote),
+        cmocka_unit_test(equal_lists_share_their_targets),
+        cmocka_unit_test(targets_of_a_list_come_and_go_with_it),
         cmocka_unit_test(equal_definitions_share_a_target),
         cmocka_unit_test(what_is_not_the_check_never_touches_a_target),
         cmocka_unit_test(the_lowest_free_slot_is_given_with_its_birth),

@@ -375,6 +375,79 @@ static void what_the_past_cannot_tell_is_refused_by_its_field(void **unused)
     server_group_close(&group);
 }
 
+static void several(struct server_group *group)
+{
+    build_check(group, "port", CHECK_TYPE_TCP, 0, CHECK_LOCAL);
+    build_check(group, "page", CHECK_TYPE_HTTP, 81, CHECK_LOCAL);
+    build_check(group, "db", CHECK_TYPE_TCP, 5432, CHECK_DEPENDENCY);
+}
+
+/* How the others' probes of each check went is not known: a list is taken as it was. */
+static void of_several_checks_all_but_names_and_dependencies_is_refused(void **unused)
+{
+    static const char *const sentences[] = {
+        "",
+        "checks.page.timeout cannot be replayed: other probes would have had other results",
+        "checks.page.http.path cannot be replayed: other probes would have had other results",
+        "checks.port: healthyThreshold or unhealthyThreshold cannot be replayed: of the other "
+        "nodes' probes only the votes",
+        "pass cannot be replayed: of the other nodes' probes only the votes",
+        "checks cannot be replayed: other probes would have had other results",
+        "check cannot be replayed: other probes would have had other results",
+        "",
+        "",
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof sentences / sizeof sentences[0]; i++) {
+        struct catalog *catalog = build_catalog(3, "web", "10.0.0.1:80");
+        struct catalog_group present = *catalog_group_find(catalog, "web");
+        struct server_group from, to;
+        struct errmsg err = {{0}};
+
+        build_group(&from, "web", "10.0.0.1:80");
+        build_group(&to, "web", "10.0.0.1:80");
+        several(&from);
+        if (i != 6) {
+            several(&to);
+        }
+        switch (i) {
+        case 1:
+            to.checks[1].check.timeout_ms++;
+            break;
+        case 2:
+            to.checks[1].check.http.path[1] = 'x';
+            break;
+        case 3:
+            to.checks[0].check.unhealthy_threshold++;
+            break;
+        case 4:
+            to.pass.kind = RULE_ANY;
+            break;
+        case 5:
+            build_check(&to, "more", CHECK_TYPE_TCP, 82, CHECK_LOCAL);
+            break;
+        case 7:
+            to.checks[2].check.interval_ms++;
+            memcpy(to.checks[0].name, "tcp", 4);
+            break;
+        case 8:
+            to.n_checks = 2; /* without the dependency */
+            break;
+        }
+        group_settle_checks(&to);
+        present.spec = from;
+        int rc = replay_check(&present, &to, &err);
+        assert_int_equal(rc, sentences[i][0] == '\0' ? 0 : ERR_INVALID);
+        if (rc != 0 && strstr(err.text, sentences[i]) == NULL) {
+            fail_msg("row %zu: %s", i, err.text);
+        }
+        server_group_close(&from);
+        server_group_close(&to);
+        catalog_unref(catalog);
+    }
+}
+
 static void a_group_that_is_not_there_is_not_found(void **unused)
 {
     struct server_group group;
@@ -432,6 +505,7 @@ int main(void)
         cmocka_unit_test(a_hold_would_have_ejected_nothing),
         cmocka_unit_test(a_replay_may_begin_in_between),
         cmocka_unit_test(what_the_past_cannot_tell_is_refused_by_its_field),
+        cmocka_unit_test(of_several_checks_all_but_names_and_dependencies_is_refused),
         cmocka_unit_test(a_group_that_is_not_there_is_not_found),
 #ifdef JURY_PLANTS
         cmocka_unit_test(twin_a_history_that_is_wrong_is_caught),

@@ -252,6 +252,7 @@ static void contradiction_counts_from_three_targets_and_a_quarter_of_the_failing
         f->doubt.survey.n_observers = f->doubt.survey.n_fresh = 3;
         *tcp(f) = (struct doubt_targets){.n_probed = rows[i].n_probed,
                                          .n_failing = rows[i].n_down,
+                                         .n_votes = rows[i].n_probed,
                                          .n_down = rows[i].n_down,
                                          .n_contradicted = rows[i].n_contradicted};
         judge(f);

@@ -112,7 +112,7 @@ static void suspect_votes_and_those_of_removed_nodes_are_dropped_at_once(void **
 {
     struct fixture *f = *state;
 
-    votes_set_slot(f->votes, 1, 5, CHECK_TYPE_HTTP, MEMORY_MS);
+    votes_set_slot(f->votes, 1, 5, 1U << CHECK_TYPE_HTTP, MEMORY_MS);
     set_opinion(&f->chunk, 0, OPINION_FAIL);
     set_opinion(&f->chunk, 1, OPINION_FAIL);
     assert_int_equal(take(f, START), VOTES_TAKEN);
@@ -132,7 +132,7 @@ static void each_chunk_of_a_vector_ages_on_its_own(void **state)
 
     assert_int_equal(votes_reserve(f->votes, 4100), 0);
     assert_int_equal(id_set_reserve(&f->changed, 4100), 0);
-    votes_set_slot(f->votes, 4099, 5, CHECK_TYPE_TCP, MEMORY_MS);
+    votes_set_slot(f->votes, 4099, 5, 1U << CHECK_TYPE_TCP, MEMORY_MS);
     f->chunk.n_chunks = 2;
     set_opinion(&f->chunk, 0, OPINION_PASS);
     assert_int_equal(take(f, START), VOTES_TAKEN);

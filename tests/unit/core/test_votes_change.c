@@ -121,7 +121,7 @@ static void what_a_peer_said_longest_ago_is_forgotten_first_and_its_vote_is_not(
     assert_int_equal(votes_reserve(f->votes, n_slots), 0);
     assert_int_equal(id_set_reserve(&f->changed, n_slots), 0);
     for (uint32_t slot = 0; slot < n_slots; slot++) {
-        votes_set_slot(f->votes, slot, 5, CHECK_TYPE_TCP, MEMORY_MS);
+        votes_set_slot(f->votes, slot, 5, 1U << CHECK_TYPE_TCP, MEMORY_MS);
     }
     for (uint32_t slot = 0; slot < LIMIT_VOTE_DETAILS; slot++) {
         tell(f->votes, slot, slot + 1, &f->changed);
@@ -129,8 +129,8 @@ static void what_a_peer_said_longest_ago_is_forgotten_first_and_its_vote_is_not(
     assert_int_equal(streak_told(f->votes, 0), 1);
     tell(f->votes, 0, LIMIT_VOTE_DETAILS + 1, &f->changed); /* in the place that it has */
     assert_int_equal(streak_told(f->votes, 1), 2);
-    votes_set_slot(f->votes, 1, 6, CHECK_TYPE_TCP, MEMORY_MS);
-    votes_set_slot(f->votes, 1, 5, CHECK_TYPE_TCP, MEMORY_MS);
+    votes_set_slot(f->votes, 1, 6, 1U << CHECK_TYPE_TCP, MEMORY_MS);
+    votes_set_slot(f->votes, 1, 5, 1U << CHECK_TYPE_TCP, MEMORY_MS);
     tell(f->votes, 1, LIMIT_VOTE_DETAILS + 2, &f->changed); /* likewise, of another target */
     assert_int_equal(streak_told(f->votes, 1), LIMIT_VOTE_DETAILS + 2);
 

@@ -21,8 +21,8 @@ static void slots_match_by_birth_and_floor(void **state)
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        votes_set_slot(f->votes, 0, 1000 + i, CHECK_TYPE_TCP, MEMORY_MS); /* clears it */
-        votes_set_slot(f->votes, 0, rows[i].birth, CHECK_TYPE_TCP, MEMORY_MS);
+        votes_set_slot(f->votes, 0, 1000 + i, 1U << CHECK_TYPE_TCP, MEMORY_MS); /* clears it */
+        votes_set_slot(f->votes, 0, rows[i].birth, 1U << CHECK_TYPE_TCP, MEMORY_MS);
         f->here.revision = rows[i].q;
         f->chunk.revision = rows[i].r;
         f->chunk.floor = rows[i].floor;
@@ -62,9 +62,9 @@ static void a_new_birth_clears_what_was_kept(void **state)
 
     set_opinion(&f->chunk, 0, OPINION_FAIL);
     assert_int_equal(take(f, START), VOTES_TAKEN);
-    votes_set_slot(f->votes, 0, 5, CHECK_TYPE_TCP, 2 * MEMORY_MS);
+    votes_set_slot(f->votes, 0, 5, 1U << CHECK_TYPE_TCP, 2 * MEMORY_MS);
     assert_tally(count(f, 0, START), 1, 0, 0, 0); /* the same target */
-    votes_set_slot(f->votes, 0, 11, CHECK_TYPE_TCP, MEMORY_MS);
+    votes_set_slot(f->votes, 0, 11, 1U << CHECK_TYPE_TCP, MEMORY_MS);
     assert_tally(count(f, 0, START), 0, 0, 0, 0);
 }
 
@@ -137,7 +137,7 @@ static void matching_is_never_wrong_over_random_histories(void **state)
         struct vote_chunk chunk = {.epoch = 1, .sequence = 1, .revision = r, .n_chunks = 1};
         fill_births(&chunk, births[r]);
         for (uint32_t s = 0; s < SLOTS; s++) {
-            votes_set_slot(votes, s, births[q][s], CHECK_TYPE_TCP, MEMORY_MS);
+            votes_set_slot(votes, s, births[q][s], 1U << CHECK_TYPE_TCP, MEMORY_MS);
             set_opinion(&chunk, s, births[r][s] != 0 ? OPINION_PASS : OPINION_NONE);
         }
         enum votes_outcome outcome = votes_take_chunk(

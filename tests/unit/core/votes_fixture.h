@@ -49,7 +49,7 @@ static inline int setup(void **state)
     id_set_init(&f->changed);
     assert_int_equal(id_set_reserve(&f->changed, 10), 0);
     for (uint32_t slot = 0; slot < 10; slot++) {
-        votes_set_slot(f->votes, slot, 5, CHECK_TYPE_TCP, MEMORY_MS);
+        votes_set_slot(f->votes, slot, 5, 1U << CHECK_TYPE_TCP, MEMORY_MS);
     }
     f->here = (struct votes_here){.revision = 10, .digest = {.low = 1, .high = 2}};
     f->chunk = (struct vote_chunk){

@@ -258,6 +258,99 @@ static void tls_checks_are_checked(void **unused)
                  ERR_INVALID, WEB "check.type must be tcp or http with profile gwlb, got tls");
 }
 
+/* Two local checks, on the backend's port and on 81, and one dependency. */
+static void several(struct server_group *g)
+{
+    build_check(g, "port", CHECK_TYPE_TCP, 0, CHECK_LOCAL);
+    build_check(g, "page", CHECK_TYPE_HTTP, 81, CHECK_LOCAL);
+    build_check(g, "db", CHECK_TYPE_TCP, 5432, CHECK_DEPENDENCY);
+}
+
+#define EXPECT_LIST(change, code, sentence) \
+    EXPECT_GROUP(several(&g); change; group_settle_checks(&g), code, sentence)
+
+static void several_checks_are_good_or_refused_by_their_names(void **unused)
+{
+    (void)unused;
+    EXPECT_LIST(, 0, "");
+    EXPECT_LIST(g.pass.kind = RULE_ANY, 0, "");
+    EXPECT_LIST(g.pass = ((struct rule_column){.kind = RULE_AT_LEAST, .value = 2}), 0, "");
+    EXPECT_LIST(g.pass = ((struct rule_column){.kind = RULE_AT_LEAST, .value = 3}), ERR_INVALID,
+                WEB "pass: the figure of at-least must be 1..2, the number of local checks, got 3");
+    EXPECT_LIST(g.pass.kind = RULE_MAJORITY, ERR_INVALID,
+                WEB "pass must be all, any or at-least N");
+    EXPECT_LIST(g.pass.value = 1, ERR_INVALID, WEB "pass must be all, any or at-least N");
+    EXPECT_LIST(g.n_checks = 1, ERR_INVALID,
+                WEB "checks must be 2..8; one alone is written `check`, got 1");
+    EXPECT_LIST(strcpy(g.checks[1].name, "port"), ERR_INVALID,
+                WEB "check port: name is there twice");
+    EXPECT_LIST(strcpy(g.checks[1].name, "2nd"), ERR_INVALID,
+                WEB "check 2: name must be 1..32 letters, digits, \".\", \"_\" or \"-\", a letter "
+                    "first");
+    EXPECT_LIST(g.checks[0].check_class = g.checks[1].check_class = CHECK_DEPENDENCY, ERR_INVALID,
+                WEB "checks: at least one must be of class local, or nothing would say whether a "
+                    "backend is well");
+    EXPECT_LIST(g.checks[1].check_class = 7, ERR_INVALID,
+                WEB "check page: class must be local or dependency");
+    EXPECT_LIST(g.checks[1].check.timeout_ms = 99, ERR_INVALID,
+                WEB "check page: timeout must be 0.1s..300s, got 99ms");
+    EXPECT_LIST(strcpy(g.checks[1].check.http.path, "x"), ERR_INVALID,
+                WEB "check page: http.path must be 1..80 visible ASCII characters beginning with "
+                    "\"/\"");
+    EXPECT_LIST(g.checks[1].check.probers = 2, ERR_UNAVAILABLE_YET,
+                WEB "check page: probers is not available yet in a list of checks: leave it out, "
+                    "and all nodes probe");
+    EXPECT_LIST(g.checks[2].check.recheck = true, ERR_UNAVAILABLE_YET,
+                WEB "check db: recheck is not available yet in a list of checks: leave it out");
+    EXPECT_LIST(g.checks[0].check.is_enabled = false, ERR_INVALID,
+                WEB "check port: enabled must be true in a list of checks: leave the check out, or "
+                    "write `check: {enabled: false}` in place of the list");
+    EXPECT_LIST(g.checks[1].check = g.checks[0].check, ERR_INVALID,
+                WEB "check page: it is the same probe as check port: one of them is enough");
+    EXPECT_LIST(g.checks[2].check = g.checks[0].check, 0, ""); /* it may degrade earlier */
+    EXPECT_GROUP(several(&g);
+                 g.check.interval_ms++, ERR_INVALID, WEB "check and checks exclude each other");
+    EXPECT_GROUP(g.pass.kind = RULE_ALL, ERR_INVALID, WEB "pass is allowed only with checks");
+}
+
+/* S78 is of each. */
+static void a_gwlb_group_has_tcp_and_http_checks_only_in_a_list_too(void **unused)
+{
+    (void)unused;
+    EXPECT_GROUP(g.profile = PROFILE_GWLB; g.failover = FAILOVER_NO_REBALANCE; several(&g);
+                 build_check(&g, "dns", CHECK_TYPE_UDP, 53, CHECK_DEPENDENCY), ERR_INVALID,
+                 WEB "check dns: type must be tcp or http with profile gwlb, got udp");
+}
+
+static void the_windows_of_several_checks_are_those_of_the_slowest_local_one(void **unused)
+{
+    struct server_group g;
+
+    (void)unused;
+    build_group(&g, "web", "10.0.0.1:80");
+    several(&g);
+    struct health_check *port = &g.checks[0].check;
+    struct health_check *page = &g.checks[1].check;
+    port->timeout_ms = 1000;
+    port->interval_ms = 1000;
+    port->healthy_threshold = 5;
+    port->unhealthy_threshold = 2;
+    page->timeout_ms = 5000;
+    page->interval_ms = 2000;
+    page->healthy_threshold = 2;
+    page->unhealthy_threshold = 3;
+    g.checks[2].check.unhealthy_threshold = 10; /* a dependency makes nothing slower */
+    group_settle_checks(&g);
+    assert_int_equal(group_failure_window_ms(&g), 19000);
+    assert_int_equal(group_success_window_ms(&g, 1000), 9000); /* of port: 1 s x 5 + 1 s x 4 */
+    assert_int_equal(group_cycle_ms(&g), 7000);
+    assert_int_equal(check_failure_window_ms(&g.check), 19000);
+    assert_int_equal((g.check.timeout_ms + g.check.interval_ms) * g.check.unhealthy_threshold,
+                     21000); /* how long a lost vote is remembered: U x (T + I) */
+    assert_int_equal(check_kinds(&g.check), 1 << CHECK_TYPE_TCP | 1 << CHECK_TYPE_HTTP);
+    server_group_close(&g);
+}
+
 static void fields_of_another_check_type_are_refused(void **unused)
 {
     (void)unused;
@@ -530,6 +623,9 @@ int main(void)
         cmocka_unit_test(http_checks_are_checked),
         cmocka_unit_test(udp_checks_have_what_their_method_needs_and_no_more),
         cmocka_unit_test(tls_checks_are_checked),
+        cmocka_unit_test(several_checks_are_good_or_refused_by_their_names),
+        cmocka_unit_test(a_gwlb_group_has_tcp_and_http_checks_only_in_a_list_too),
+        cmocka_unit_test(the_windows_of_several_checks_are_those_of_the_slowest_local_one),
         cmocka_unit_test(fields_of_another_check_type_are_refused),
         cmocka_unit_test(names_have_a_form),
         cmocka_unit_test(backends_are_checked),

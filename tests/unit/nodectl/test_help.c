@@ -241,7 +241,8 @@ static void expect_fields(const char *text, const struct spec_table *table, cons
         const struct spec_field *field = &table->fields[i];
 
         snprintf(path, sizeof path, "%s%s", prefix, field->name);
-        if (strcmp(path, "profile") == 0 || strcmp(path, "backends") == 0) {
+        if (strcmp(path, "profile") == 0 || field->type == SPEC_TYPE_LIST ||
+            field->type == SPEC_TYPE_PASS) {
             continue;
         }
         if (field->type == SPEC_TYPE_OBJECT) {

@@ -184,12 +184,12 @@ static void a_node_doubts_itself_from_the_points_on_that_the_page_names(void **s
          {.n_probed = 5, .n_failing = 3, .n_down = 3},
          1},
         {"3 targets or more, and half of all, that fail here and pass at most peers",
-         {.n_probed = 7, .n_failing = 3, .n_down = 3, .n_contradicted = 3},
-         {.n_probed = 6, .n_failing = 3, .n_down = 3, .n_contradicted = 3},
+         {.n_probed = 7, .n_failing = 3, .n_votes = 7, .n_down = 3, .n_contradicted = 3},
+         {.n_probed = 6, .n_failing = 3, .n_votes = 6, .n_down = 3, .n_contradicted = 3},
          3},
         {"3 targets or more, and half of all, that fail here",
-         {.n_probed = 2, .n_failing = 2, .n_down = 2, .n_contradicted = 2},
-         {.n_probed = 3, .n_failing = 3, .n_down = 3, .n_contradicted = 3},
+         {.n_probed = 2, .n_failing = 2, .n_votes = 2, .n_down = 2, .n_contradicted = 2},
+         {.n_probed = 3, .n_failing = 3, .n_votes = 3, .n_down = 3, .n_contradicted = 3},
          3},
     };
     static const struct doubt_targets calm = {.n_probed = 10};

@@ -98,7 +98,8 @@ static void wrong_usage_exits_with_2_and_says_what_to_do(void **state)
          "error: --timeout must be 0s..1h, got 2h\n"},
         {"events --type verdicts", 2,
          "error: --type must be one of verdict|reachable|opinion|group|observers|catalog|"
-         "catalogs-differ|peer|drain|doubt|guard|held|admin|certificate, got \"verdicts\"\nhint: "
+         "catalogs-differ|peer|drain|doubt|guard|held|admin|certificate|degraded, got "
+         "\"verdicts\"\nhint: "
          "did you "
          "mean \"verdict\"?\n"},
         {"status --endpoints 10.0.0.1:7400", 2,
