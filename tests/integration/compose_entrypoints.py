@@ -23,6 +23,16 @@ from lan import Lan  # noqa: E402
 HOSTS = {"shim1": 1, "shim2": 2, "shim3": 3, "init": 8, "shop": 9}
 NODES = (1, 2, 3)
 BACKENDS = {8081: "web1", 8082: "web2", 8083: "web3"}
+NET_RAW = 1 << 13
+HALF_OPEN = """
+apiVersion: jury/v1
+kind: Group
+metadata: {name: gate}
+spec:
+  profile: nlb
+  check: {type: tcp, timeout: 2s, interval: 1s, tcp: {handshake: half-open}}
+  backends: [{at: "%s:%d"}]
+"""
 LISTENER = 8000  # the one that the compose file publishes
 
 
@@ -145,8 +155,12 @@ def nothing_is_allowed(containers):
         fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
         uid = container.image.uids[container.image.user]
         check(fields["Uid"].split() == [str(uid)] * 4 and uid != 0, "runs as %s" % fields["Uid"])
-        check(fields["NoNewPrivs"] == "1" and int(fields["CapBnd"], 16) == 0
-              and int(fields["CapEff"], 16) == 0, "%s has capabilities" % container.name)
+        allowed = NET_RAW if container.name.startswith("agent") else 0
+        for which in ("CapBnd", "CapEff", "CapPrm", "CapInh", "CapAmb"):
+            check(int(fields[which], 16) == allowed,
+                  "%s of %s is %s" % (which, container.name, fields[which]))
+        check(fields["NoNewPrivs"] == "1" and fields["Groups"].strip() == "",
+              "%s: %s" % (container.name, status))
         for path in ("/x", "/usr/x", "/etc/x"):
             check(container.execute(["touch", path])[0] != 0, "%s can write %s" % (container.name, path))
     shim = containers[0]
@@ -154,7 +168,25 @@ def nothing_is_allowed(containers):
                     ["nodectl", "status"], ["cat", "/run/jury/agent.sock"]):
         status, said = shim.execute(command)
         check(status != 0, "a shim may: %s: %s" % (" ".join(command), said))
-    print("no user 0, no capability, no writing outside of the volumes; a shim cannot ask the agent")
+    print("no user 0, no capability but an agent's NET_RAW, no writing outside of the volumes; a shim "
+          "cannot ask the agent")
+
+
+def half_open_is_probed(agent, address):
+    """By the agent's own packets, for which it has its one capability."""
+    port = next(iter(BACKENDS))
+    status, said = agent.execute(["nodectl", "apply", "-f", "-"], HALF_OPEN % (address, port))
+    check(status == 0, "apply: " + said)
+    status, said = agent.execute(["nodectl", "node", "describe"])
+    check(status == 0 and "tcp-half-open" in said and "inconclusive here" not in said,
+          "node describe: " + said)
+    name = "gate/%s:%d" % (address, port)
+    status, said = agent.execute(["nodectl", "probe", name, "--all-nodes"])
+    check(status == 0 and said.count("engine packet") == len(NODES) and said.count("SYN-ACK") ==
+          len(NODES), "probe: " + said)
+    wait_until("the half-open group is healthy", 60,
+               lambda: "healthy" in agent.execute(["nodectl", "why", name])[1].split("\n")[0])
+    print("half-open probes by packets of each agent, from its container")
 
 
 def an_agent_is_replaced(lan, shims, agents):
@@ -221,6 +253,7 @@ def test_in(lan, directory, options):
                 wait_until("replies of all through shim%d" % n, 30, lambda n=n, seen=seen:
                            seen.add(ask(lan.address("shim%d" % n))) or len(seen) == len(BACKENDS))
         print("replies of all backends through each shim")
+        half_open_is_probed(agents[2], address)
         an_agent_is_replaced(lan, shims, agents)
         a_shim_is_restarted_alone(lan, shims, agents)
         for container in list(agents.values()) + list(shims.values()):

@@ -3,7 +3,7 @@ namespaces, chroot and setpriv, so that a test runs the same entrypoints under t
 
 Everything is read from these two files: user and group ids, what an image holds and where, entrypoints,
 volumes and their mount options, environment, health checks. A container has a PID and a mount
-namespace of its own, a read-only root, no capability, and the network namespace that its service is
+namespace of its own, a read-only root, the capabilities that it is given, and the network namespace that its service is
 given. Mounts are made in a mount namespace of this process: they end with it. Needs root.
 """
 import ctypes
@@ -167,18 +167,22 @@ class Container(Process):
         containers.running.append(self)
 
     def as_user(self):
-        """Puts a command into the root, as the image's user and without any privilege."""
+        """Puts a command into the root, as the service's or the image's user. Docker gives what is added
+        to user 0 alone; the other users have no capability."""
         service = self.service
         check(service["read_only"] and service["cap_drop"] == ["ALL"]
               and service["security_opt"] == ["no-new-privileges:true"],
               "%s: is to have a read-only root and no privilege" % self.name)
-        uid = self.image.uids[self.image.user]
+        uid, gid = self.image.uids[self.image.user], self.image.gid
+        if "user" in service:
+            uid, gid = (int(number) for number in service["user"].split(":"))
+        bounds = ",".join(["-all"] + ["+" + name.lower() for name in service.get("cap_add", [])])
         environment = ["%s=%s" % pair for pair in service.get("environment", {}).items()]
         # Not every root may raise a limit.
         nofile = min(service["ulimits"]["nofile"], resource.getrlimit(resource.RLIMIT_NOFILE)[1])
         return (["prlimit", "--nofile=%d" % nofile, "chroot", self.root, "setpriv",
-                 "--reuid=%d" % uid, "--regid=%d" % self.image.gid, "--clear-groups",
-                 "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs",
+                 "--reuid=%d" % uid, "--regid=%d" % gid, "--clear-groups",
+                 "--bounding-set=" + bounds, "--inh-caps=-all", "--no-new-privs",
                  "env", "-i", "PATH=" + PATH] + environment)
 
     def command_line(self):
