@@ -20,6 +20,7 @@
 #include "agent/core/catalog.h"
 #include "agent/core/engine.h"
 #include "agent/core/fwd_layout.h"
+#include "agent/lkg_budget.h"
 #include "agent/loop/resolver.h"
 #include "agent/loop/ring.h"
 #include "agent/loop/wake.h"
@@ -83,13 +84,14 @@ struct agent_lkg {
     uv_work_t work;
     bool is_busy;
     bool is_dirty; /* what is in use is not in the file */
-    uint64_t last_start_ns;
+    struct lkg_budget budget;
     struct catalog *catalog; /* reference */
     struct kept_verdict *verdicts;
     size_t n_verdicts;
     struct kept_deadline *deadlines;
     size_t n_deadlines;
-    struct lkg_head head;
+    struct lkg_head head; /* of the last writing */
+    size_t n_bytes;       /* of the file, by the pool */
     int rc;
     struct errmsg err;
     uint64_t n_written;

@@ -10,7 +10,6 @@
 #include "common/base/plant.h"
 #include "common/base/units.h"
 
-#define LKG_INTERVAL_NS NS_PER_SECOND
 #define DEADLINES_MIN 64
 
 void agent_kept_close(struct agent_kept *kept)
@@ -139,6 +138,7 @@ static void write_file(uv_work_t *work)
     size_t n_bytes = 0;
 
     lkg->rc = encode(lkg, &data, &n_bytes, &lkg->err);
+    lkg->n_bytes = n_bytes;
     if (lkg->rc == 0) {
         lkg->rc = lkg_write(agent->data_dir, data, n_bytes, &lkg->err);
     }
@@ -163,6 +163,7 @@ static void on_written(uv_work_t *work, int status)
     (void)status;
     let_go(lkg);
     lkg->is_busy = false;
+    lkg_budget_spend(&lkg->budget, lkg->n_bytes);
     if (lkg->rc == 0) {
         agent->counts.lkg_written++;
         return;
@@ -229,19 +230,26 @@ static bool prepare(struct agent *agent)
     return true;
 }
 
+static bool is_new_catalog(const struct agent *agent)
+{
+    const struct catalog *catalog = engine_catalog(agent->engine);
+
+    return catalog != NULL && catalog_revision(catalog) != agent->lkg.head.revision;
+}
+
 void agent_lkg_tick(struct agent *agent)
 {
     struct agent_lkg *lkg = &agent->lkg;
     uint64_t now_ns = clock_monotonic_ns();
 
     if (!agent->is_formed || lkg->is_busy || !lkg->is_dirty || agent->is_stopping ||
-        (lkg->last_start_ns != 0 && now_ns - lkg->last_start_ns < LKG_INTERVAL_NS)) {
+        !lkg_budget_allows(&lkg->budget, now_ns, is_new_catalog(agent))) {
         return;
     }
     if (!prepare(agent)) {
         return;
     }
-    lkg->last_start_ns = now_ns;
+    lkg_budget_start(&lkg->budget, now_ns);
     lkg->is_dirty = false;
     lkg->work.data = agent;
     if (plant_is("health-waits-for-disk")) {

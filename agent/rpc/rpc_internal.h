@@ -261,6 +261,10 @@ int handle_list_holds(const struct view *view, const ProtobufCMessage *request,
 int handle_get_version(const struct view *view, const ProtobufCMessage *request,
                        ProtobufCMessage **ret_response, struct errmsg *err);
 
+/* rpc_voters.c: on the leader, whether the command leaves a majority of voters that are heard.
+ * Errors: ERR_FORCE, with the count of those that are not. */
+int rpc_check_voters(struct rpc_server *server, const struct command *command, struct errmsg *err);
+
 int handle_apply_command(const ProtobufCMessage *request, struct command *ret_command,
                          uint32_t *ret_index, struct errmsg *err);
 int handle_drain_command(const ProtobufCMessage *request, struct command *ret_command,

@@ -59,7 +59,11 @@ static int encode_call(struct rpc_server *server, struct call *call, uint8_t **r
     struct command command = {0};
     int rc = read_command(call, &command, err);
 
+    if (rc == 0) {
+        rc = rpc_check_voters(server, &command, err);
+    }
     if (rc != 0) {
+        command_close(&command);
         return rc;
     }
     command.request_id = call->request_id;

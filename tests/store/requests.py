@@ -140,18 +140,19 @@ def disk_use(make):
     cluster = make(1).up()
     node = cluster.nodes[1]
     cluster.fill(400, 256 * 1024)
-    status = node.status()
-    check(status["snapshots"] > 0, "100 MB of entries and no snapshot")
 
     def used():
         return sum(size_of(os.path.join(root, f)) for root, _, files in
                    os.walk(node.dir) for f in files)
+
+    # What is there at once says nothing: a snapshot may be late, while one is written there is no
+    # other, and on a machine under load all 100 MB may come meanwhile (88 to 104 MB were seen). It
+    # must go again.
     at_once = used()
-    # A machine under load is behind with its snapshots, so entries come faster than they go.
-    check(at_once < 80 << 20, "%d MB on the disk for 100 MB of entries" % (at_once >> 20))
-    wait_until("100 MB of entries take less than 48 MB of the disk (at once %d)" % (at_once >> 20), 20,
+    wait_until("100 MB of entries take less than 48 MB of the disk (at once %d)" % (at_once >> 20), 60,
                lambda: used() < 48 << 20 or cluster.fill(1, 256 * 1024))
-    print("100 MB of entries: %d snapshots, %d MB on the disk" % (status["snapshots"], at_once >> 20))
+    print("100 MB of entries: %d snapshots, %d MB on the disk at once"
+          % (node.status()["snapshots"], at_once >> 20))
     written = node.status()["revision"]
     check(written >= 401, "only revision %d after 400 entries" % written)
     node.stop()
