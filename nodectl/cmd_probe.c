@@ -68,6 +68,9 @@ int cmd_probe(struct ctl *ctl)
     request.node_ids = nodes;
     request.n_node_ids = n_nodes;
     request.all_nodes = ctl_has(ctl, FLAG_ALL_NODES);
+    if (ctl_has(ctl, FLAG_CHECK)) {
+        request.check = (char *)(uintptr_t)ctl_text(ctl, FLAG_CHECK);
+    }
     ctl->patience_ms = PATIENCE_MS;
     rc = ctl_call(ctl, "jury.v1.ProbeService/ProbeBackend", &request.base, &result);
     if (rc == 0) {

@@ -177,6 +177,10 @@ const struct ctl_flag ctl_flags[CTL_N_FLAGS] = {
     [FLAG_ALL_NODES] = {.name = "all-nodes",
                         .type = CTL_FLAG_SWITCH,
                         .help = "from every node that has a vote"},
+    [FLAG_CHECK] = {.name = "check",
+                    .argument = "NAME",
+                    .type = CTL_FLAG_TEXT,
+                    .help = "by this one of several checks of the group"},
 };
 
 struct ctl_value {

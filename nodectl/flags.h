@@ -43,6 +43,7 @@ enum ctl_flag_id {
     FLAG_EXAMPLE,
     FLAG_FROM,
     FLAG_ALL_NODES,
+    FLAG_CHECK,
     CTL_N_FLAGS
 };
 

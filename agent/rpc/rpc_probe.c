@@ -1,6 +1,7 @@
 /* Probes on demand: a call that has a part on each node that is to probe, its own or forwarded, and
  * is answered when all have come to their end. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@ struct probe_part {
 struct probe_call {
     char group[LIMIT_NAME_BYTES + 1];
     struct endpoint at;
+    char check[LIMIT_CHECK_NAME_BYTES + 1]; /* of several; else "" */
     struct probe_target target;
     bool is_check_off;
     bool is_in_maintenance;
@@ -59,6 +61,57 @@ static uint64_t own_node_id(struct rpc_server *server)
 
 /* --- what is asked for --- */
 
+/* "port, page or db" */
+static const char *list_checks(const struct server_group *spec, char *text, size_t text_bytes)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (uint32_t i = 0; i < spec->n_checks && used < text_bytes; i++) {
+        const char *between = i == 0 ? "" : i + 1 == spec->n_checks ? " or " : ", ";
+
+        used +=
+            (size_t)snprintf(text + used, text_bytes - used, "%s%s", between, spec->checks[i].name);
+    }
+    return text;
+}
+
+/* The check that is meant, and its target; of several it must be named. */
+static int find_check(const char *name, const struct catalog_group *group,
+                      const struct catalog_backend *backend, struct probe_call *probe,
+                      struct errmsg *err)
+{
+    const struct server_group *spec = &group->spec;
+    const struct target_id *parts = catalog_parts_of(group, backend);
+    char list[LIMIT_CHECKS * (LIMIT_CHECK_NAME_BYTES + 4)];
+
+    if (parts == NULL && name[0] == '\0') {
+        probe->target.id = backend->target;
+        probe->target.definition.check = spec->check;
+        return 0;
+    }
+    if (parts == NULL) {
+        return errmsg_set(err, ERR_NOTFOUND,
+                          "server group \"%s\" has one check, which has no name: leave it out",
+                          spec->name);
+    }
+    for (uint32_t i = 0; i < spec->n_checks; i++) {
+        if (strcmp(spec->checks[i].name, name) == 0) {
+            memcpy(probe->check, spec->checks[i].name, sizeof probe->check);
+            probe->target.id = parts[i];
+            probe->target.definition.check = spec->checks[i].check;
+            return 0;
+        }
+    }
+    list_checks(spec, list, sizeof list);
+    return name[0] == '\0' ? errmsg_set(err, ERR_INVALID,
+                                        "server group \"%s\" has several checks: name one, %s",
+                                        spec->name, list)
+                           : errmsg_set(err, ERR_NOTFOUND,
+                                        "server group \"%s\" has no check \"%.32s\", it has %s",
+                                        spec->name, name, list);
+}
+
 static int find_target(struct rpc_server *server, const Jury__V1__ProbeBackendRequest *request,
                        struct probe_call *probe, struct errmsg *err)
 {
@@ -83,13 +136,16 @@ static int find_target(struct rpc_server *server, const Jury__V1__ProbeBackendRe
         return errmsg_set(err, ERR_NOTFOUND, ERR_SAY_NO_BACKEND, endpoint_format(&probe->at, text),
                           probe->group);
     }
-    probe->target.id = backend->target;
-    probe->target.definition =
-        (struct target_definition){.to = backend->spec.at, .check = group->spec.check};
-    if (group->spec.check.port != 0) {
-        probe->target.definition.to.port = group->spec.check.port;
+    rc = find_check(request->check, group, backend, probe, err);
+    if (rc != 0) {
+        return rc;
     }
-    probe->target.definition.check.port = 0;
+    struct target_definition *definition = &probe->target.definition;
+    definition->to = backend->spec.at;
+    if (definition->check.port != 0) {
+        definition->to.port = definition->check.port;
+    }
+    definition->check.port = 0;
     probe->is_check_off = !group->spec.check.is_enabled;
     probe->is_in_maintenance = backend->spec.admin_state == ADMIN_MAINTENANCE;
     return 0;
@@ -212,6 +268,7 @@ static int forward(struct rpc_server *server, const struct call *call,
         envelope->request_id.data = wire_alloc(&arena, REQUEST_ID_BYTES);
         envelope->request_id.len = REQUEST_ID_BYTES;
         request->backend = wire_backend_ref_new(&arena, probe->group, &probe->at);
+        request->check = wire_text(&arena, probe->check);
     }
     if (!arena.failed) {
         memcpy(envelope->request_id.data, call->request_id.bytes, REQUEST_ID_BYTES);

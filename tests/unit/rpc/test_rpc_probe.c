@@ -210,12 +210,57 @@ static int setup_three(void **state)
     return 0;
 }
 
+/* One of several checks is named, and each node probes by that one. */
+static void of_several_checks_one_is_named(void **state)
+{
+    struct fixture *fixture = *state;
+    Jury__V1__ApplyRequest *put = apply_request(&fixture->arena, "web", "10.0.0.1:80");
+    struct server_group group;
+
+    build_group(&group, "web", "10.0.0.1:80");
+    build_check(&group, "port", CHECK_TYPE_TCP, 0, CHECK_LOCAL);
+    build_check(&group, "page", CHECK_TYPE_HTTP, 81, CHECK_LOCAL);
+    build_check(&group, "db", CHECK_TYPE_TCP, 5432, CHECK_DEPENDENCY);
+    put->documents[0]->group = wire_group_new(&fixture->arena, &group);
+    server_group_close(&group);
+    assert_string_equal(ask(fixture, "ConfigService/Apply", put, KEY_ROLE_ADMIN)->message, "");
+    rpc_world_run(&fixture->world, 1000);
+
+    Jury__V1__ProbeBackendRequest *request = request_of(fixture, "10.0.0.1:80");
+    check_refusal(fixture, request, ERR_INVALID,
+                  "server group \"web\" has several checks: name one, port, page or db");
+    request->check = wire_text(&fixture->arena, "web");
+    check_refusal(fixture, request, ERR_NOTFOUND,
+                  "server group \"web\" has no check \"web\", it has port, page or db");
+    request->check = wire_text(&fixture->arena, "page");
+    request->all_nodes = true;
+    begin(fixture, request);
+    rpc_world_run(&fixture->world, 100);
+    for (uint64_t id = 1; id <= 3; id++) {
+        const struct target_definition *definition =
+            &fixture->world.nodes[id].probe_target.definition;
+
+        assert_int_equal(fixture->world.nodes[id].n_probes, 1);
+        assert_int_equal(definition->check.type, CHECK_TYPE_HTTP);
+        assert_int_equal(definition->to.port, 81);
+    }
+
+    apply(fixture, "one", "10.0.0.1:80");
+    request->backend->group = wire_text(&fixture->arena, "one");
+    const struct rpc_world_reply *reply =
+        rpc_world_wait(&fixture->world, begin(fixture, request), 100);
+    assert_int_equal(reply->code, ERR_NOTFOUND);
+    assert_string_equal(reply->message,
+                        "server group \"one\" has one check, which has no name: leave it out");
+}
+
 #define THREE_NODES(test) cmocka_unit_test_setup_teardown(test, setup_three, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         THREE_NODES(the_asked_node_probes_what_the_check_says),
+        THREE_NODES(of_several_checks_one_is_named),
         THREE_NODES(all_nodes_probe_at_once_and_are_told_by_id),
         THREE_NODES(a_node_that_does_not_answer_is_a_row_among_several),
         THREE_NODES(alone_its_error_is_the_calls),
