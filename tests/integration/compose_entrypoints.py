@@ -181,11 +181,16 @@ def half_open_is_probed(agent, address):
     check(status == 0 and "tcp-half-open" in said and "inconclusive here" not in said,
           "node describe: " + said)
     name = "gate/%s:%d" % (address, port)
-    status, said = agent.execute(["nodectl", "probe", name, "--all-nodes"])
-    check(status == 0 and said.count("engine packet") == len(NODES) and said.count("SYN-ACK") ==
-          len(NODES), "probe: " + said)
-    wait_until("the half-open group is healthy", 60,
-               lambda: "healthy" in agent.execute(["nodectl", "why", name])[1].split("\n")[0])
+    words = ["nodectl", "probe", name, "--all-nodes"]
+
+    def all_by_packets():
+        said = agent.execute(words)[1]
+        return [said.count(word) for word in ("engine packet", "SYN-ACK")] == [len(NODES)] * 2
+
+    # Each node probes when it has the group, and once a second.
+    wait_until("each node probes by packets", 60, all_by_packets, interval=1.1)
+    wait_until("the half-open group is healthy", 60, lambda: "is healthy" in agent.execute(
+        ["nodectl", "why", name])[1].split("\n")[0])
     print("half-open probes by packets of each agent, from its container")
 
 
