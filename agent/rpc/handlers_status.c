@@ -72,12 +72,13 @@ static void add_member_problems(const struct view *view, Jury__V1__GetStatusResp
             add_problem(view, response, silent_sentence(view, member));
         }
         if (member->is_restored) {
-            add_problem(view, response,
-                        wire_format(view->arena,
-                                    "the data directory of node %" PRIu64 " was restored from an "
-                                    "older copy: it takes no part in Raft; remove the node and let "
-                                    "it join with an empty directory under a new id",
-                                    member->node->node_id));
+            add_problem(
+                view, response,
+                wire_format(view->arena,
+                            "the data directory of node %" PRIu64 " was removed or restored "
+                            "from an older copy: it takes no part in Raft; remove the node and let "
+                            "it join with an empty directory under a new id",
+                            member->node->node_id));
         }
         if (member->catalog_differs) {
             add_problem(view, response,

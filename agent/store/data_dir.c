@@ -506,6 +506,22 @@ int data_dir_read_members(const struct data_dir *dir, uint8_t **ret_data, size_t
     return 0;
 }
 
+bool data_dir_is_gone(const struct data_dir *dir)
+{
+    char path[FILES_PATH_BYTES];
+    struct stat held, found;
+
+    if (dir->lock_fd < 0 || fstat(dir->lock_fd, &held) != 0 ||
+        files_path(path, dir->path, "LOCK", NULL) != 0) {
+        return false;
+    }
+    if (stat(path, &found) != 0) {
+        return errno == ENOENT || errno == ENOTDIR;
+    }
+    return found.st_dev != held.st_dev || found.st_ino != held.st_ino ||
+           (stat(dir->raft, &found) != 0 && (errno == ENOENT || errno == ENOTDIR));
+}
+
 int data_dir_free_bytes(const struct data_dir *dir, uint64_t *ret_bytes)
 {
     struct statvfs fs;

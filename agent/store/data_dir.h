@@ -100,6 +100,10 @@ int data_dir_write_members(const struct data_dir *dir, const uint8_t *data, size
 int data_dir_read_members(const struct data_dir *dir, uint8_t **ret_data, size_t *ret_n_bytes,
                           struct errmsg *err);
 
+/* Of an open one: what lies at its path now is not what was opened, or nothing lies there. What
+ * cannot be seen (a broken disk) is not gone. */
+bool data_dir_is_gone(const struct data_dir *dir);
+
 /* Bytes that this user may still write. Errors: ERR_IO. */
 int data_dir_free_bytes(const struct data_dir *dir, uint64_t *ret_bytes);
 

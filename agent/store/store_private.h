@@ -313,6 +313,8 @@ void store_judge_age(struct store *store, struct store_peer *peer, const struct 
 void store_tell_seen(struct store *store, const struct store_peer *peer, struct frame_hello *hello);
 /* What a member knows of this directory: if more than it holds itself, raft is closed for good. */
 void store_hear_seen(struct store *store, const struct frame *frame);
+/* Somebody removed the directory, or put another one into its place: raft is closed for good. */
+void store_look_at_directory(struct store *store);
 /* The directory was marked at an earlier start: true, and raft must not be opened. */
 bool store_is_marked_restored(struct store *store);
 

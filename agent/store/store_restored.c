@@ -1,4 +1,4 @@
-/* A data directory that was restored from an older copy.
+/* A data directory that was restored from an older copy, or removed under the agent.
  *
  * Such a node has forgotten votes and entries that it had acknowledged: with it, Raft may elect two
  * leaders of one term or lose what was committed. It cannot know by itself, but the others remember
@@ -10,6 +10,9 @@
  * Votes on health need no memory: once the mark is durable the epoch jumps above what the others
  * have heard, so that they take this node's votes again. Without the mark it must not jump: the
  * next start would look like an ordinary one, to everybody.
+ *
+ * One that is removed while the agent runs is the same thing a start earlier: raft would write on
+ * into files without a name, acknowledge what no start will find, and lead on.
  *
  * A slot of the epoch file that is damaged is another thing: nothing else is older, and the epochs
  * that the slot may have held are skipped (identity.h). */
@@ -97,7 +100,8 @@ void store_judge_age(struct store *store, struct store_peer *peer, const struct 
     } else {
         log_event(LOG_LEVEL_WARNING, "peer_restored",
                   "peer=%" PRIu64 " text=\"node %" PRIu64 " takes no part in Raft: its data "
-                  "directory was restored from an older copy; remove the node and let it join with "
+                  "directory was removed or restored from an older copy; remove the node and let "
+                  "it join with "
                   "an empty directory under a new id\"",
                   peer->node_id, peer->node_id);
     }
@@ -199,4 +203,20 @@ void store_hear_seen(struct store *store, const struct frame *frame)
         return;
     }
     store->status_ns = 0; /* the owner votes under the new epoch at once */
+}
+
+void store_look_at_directory(struct store *store)
+{
+    if (!store->is_raft_open || store->is_raft_closing || plant_is("directory-unseen") ||
+        !data_dir_is_gone(&store->dir)) {
+        return;
+    }
+    store->is_restored = true;
+    store_set_state(
+        store, STORE_NEEDS_OPERATOR, ERR_CORRUPT,
+        "data directory %s was removed or replaced while the agent ran: what Raft wrote "
+        "there is lost, so node %" PRIu64 " takes no part in it; remove the node and "
+        "let it join with an empty directory under a new id",
+        store->dir.path, store->identity.node_id);
+    store_close_raft(store, false);
 }

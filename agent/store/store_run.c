@@ -355,6 +355,7 @@ static void on_tick(uv_timer_t *timer)
     }
     if (store->now_ns - store->free_checked_ns >= NS_PER_SECOND) {
         store_look_at_space(store);
+        store_look_at_directory(store);
     }
     watch_disk(store);
     store_peers_turn(store);
