@@ -119,7 +119,9 @@ static int encode(const struct agent_lkg *lkg, uint8_t **ret_data, size_t *ret_n
     if (rc == 0) {
         chunks[n_catalog + 1].kind = LKG_DEADLINES;
         chunks[n_catalog + 1].data = deadlines;
-        rc = lkg_encode(&lkg->head, chunks, n_catalog + 2, ret_data, ret_n_bytes, err);
+        const struct lkg file = {.head = lkg->head, .chunks = chunks, .n_chunks = n_catalog + 2};
+
+        rc = lkg_encode(&file, ret_data, ret_n_bytes, err);
     } else {
         errmsg_set(err, rc, "no memory for the last-known-good file");
     }

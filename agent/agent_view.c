@@ -356,6 +356,11 @@ void agent_view_counters(void *user, counter_emit emit, void *to)
     emit(to, "loop_messages_found_late", "mesh", agent->hub.n_found_late,
          "messages that only the second look found");
     emit(to, "zap_accepted", NULL, zap_n_accepted(agent->zap), "connections let in");
+    for (unsigned reason = ZAP_REFUSED_NONE + 1; reason < ZAP_REFUSED_COUNT; reason++) {
+        emit(to, "zap_refused", zap_refusal_word((enum zap_refusal_reason)reason),
+             zap_n_refused(agent->zap, (enum zap_refusal_reason)reason),
+             "connections refused, by reason");
+    }
     for (size_t i = 0; i < 3; i++) {
         emit(to, "loop_stalls", names[i], atomic_load(&loops[i]->n_stalls),
              "times a loop stood still for more than a second");

@@ -53,11 +53,6 @@ struct hash128 catalog_state_hash(const struct catalog *catalog)
     return catalog->chain;
 }
 
-int64_t catalog_wall_ms(const struct catalog *catalog)
-{
-    return catalog->wall_ms;
-}
-
 const char *catalog_actor(const struct catalog *catalog)
 {
     return catalog->actor;
@@ -136,14 +131,6 @@ size_t catalog_n_listeners(const struct catalog *catalog)
 const struct catalog_listener *catalog_listener_at(const struct catalog *catalog, size_t index)
 {
     return &((const struct listener_part *)part_list_at(&catalog->listeners, index))->listener;
-}
-
-const struct catalog_listener *catalog_listener_find(const struct catalog *catalog,
-                                                     const char *name)
-{
-    const struct part *part = part_list_find(&catalog->listeners, name);
-
-    return part != NULL ? &((const struct listener_part *)part)->listener : NULL;
 }
 
 struct backend catalog_backend_value(const struct catalog_backend *backend)

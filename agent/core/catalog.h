@@ -116,8 +116,6 @@ uint64_t catalog_revision(const struct catalog *catalog);
 struct cluster_id catalog_cluster_id(const struct catalog *catalog);
 /* Chained over revisions: equal on all nodes at equal revision (I-4). */
 struct hash128 catalog_state_hash(const struct catalog *catalog);
-/* Wall time of the newest command, never going back. */
-int64_t catalog_wall_ms(const struct catalog *catalog);
 /* Whose command made this revision, for people; "" = not known. Valid as long as the catalog. */
 const char *catalog_actor(const struct catalog *catalog);
 const struct cluster_settings *catalog_settings(const struct catalog *catalog);
@@ -140,8 +138,6 @@ const struct catalog_group *catalog_group_ref(const struct catalog_group *group)
 void catalog_group_unref(const struct catalog_group *group); /* NULL is allowed */
 size_t catalog_n_listeners(const struct catalog *catalog);
 const struct catalog_listener *catalog_listener_at(const struct catalog *catalog, size_t index);
-const struct catalog_listener *catalog_listener_find(const struct catalog *catalog,
-                                                     const char *name);
 size_t catalog_n_nodes(const struct catalog *catalog);
 const struct catalog_node *catalog_node_at(const struct catalog *catalog, size_t index);
 const struct catalog_node *catalog_node_find(const struct catalog *catalog, uint64_t node_id);

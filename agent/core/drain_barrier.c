@@ -144,13 +144,13 @@ static void set_bit(uint64_t *bits, uint32_t index, bool value)
     *bits = (*bits & ~(UINT64_C(1) << index)) | (uint64_t)value << index;
 }
 
-void drains_note(struct drains *drains, uint32_t row, uint64_t birth, uint64_t drain_revision,
-                 uint32_t node, const struct drain_word *word)
+void drains_note(struct drains *drains, struct drain_id id, uint32_t node,
+                 const struct drain_word *word)
 {
-    struct drain *drain = drains_find(drains, row);
+    struct drain *drain = drains_find(drains, id.row);
 
     assert(node < LIMIT_NODES);
-    if (drain == NULL || drain->birth != birth || drain->drain_revision != drain_revision) {
+    if (drain == NULL || drain->birth != id.birth || drain->drain_revision != id.drain_revision) {
         return;
     }
     set_bit(&drain->reported, node, true);

@@ -60,6 +60,12 @@ struct drain *drains_find(const struct drains *drains, uint32_t row);
 /* The node left: its bits are free for another one. */
 void drains_forget_node(struct drains *drains, uint32_t node);
 
+/* Which drain it is about: of which row, by which revision. */
+struct drain_id {
+    uint32_t row;
+    uint64_t birth;
+    uint64_t drain_revision;
+};
 struct drain_word {
     uint64_t n_flows;
     uint64_t n_closed; /* by this drain */
@@ -67,8 +73,8 @@ struct drain_word {
     bool is_done;
 };
 /* What a node said. Ignored unless it is about this very drain. */
-void drains_note(struct drains *drains, uint32_t row, uint64_t birth, uint64_t drain_revision,
-                 uint32_t node, const struct drain_word *word);
+void drains_note(struct drains *drains, struct drain_id id, uint32_t node,
+                 const struct drain_word *word);
 /* Flows left on those of the nodes that count. */
 uint64_t drain_flows(const struct drain *drain, uint64_t nodes);
 /* Flows that it closed on them. */

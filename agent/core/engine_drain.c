@@ -73,7 +73,9 @@ void engine_hear_report(struct engine *engine, uint64_t peer, const struct drain
                                   .is_counting = entry->is_counting,
                                   .is_done = entry->is_done};
 
-        drains_note(&engine->drains, entry->row, entry->birth, entry->drain_revision, index, &word);
+        const struct drain_id id = {entry->row, entry->birth, entry->drain_revision};
+
+        drains_note(&engine->drains, id, index, &word);
     }
 }
 
@@ -111,7 +113,8 @@ static void note_own(struct engine *engine, uint32_t row, bool is_counting, uint
         word.is_done = engine_row_deadline_ns(backend) == 0;
     }
     word.is_done |= deadline_passed(engine, backend);
-    drains_note(&engine->drains, row, backend->birth, backend->drain_revision, self, &word);
+    drains_note(&engine->drains, (struct drain_id){row, backend->birth, backend->drain_revision},
+                self, &word);
 }
 
 /* Data planes count what they closed from their own start, over all drains. The first look at a

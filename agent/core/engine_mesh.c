@@ -138,13 +138,14 @@ void engine_hear_chunk(struct engine *engine, uint64_t peer, const struct vote_c
         return;
     }
     struct votes_peer_look look;
-    struct votes_here here = {.revision = catalog_revision(engine->catalog)};
+    struct votes_here here = {.revision = catalog_revision(engine->catalog),
+                              .now_ns = engine->now_ns};
     if (chunk->revision == here.revision) {
         here.digest = own_chunk(engine, chunk->chunk)->digest;
     }
     votes_look_peer(engine->votes, index, &look);
     enum votes_outcome outcome =
-        votes_take_chunk(engine->votes, index, chunk, &here, engine->now_ns, &engine->dirty_slots);
+        votes_take_chunk(engine->votes, index, chunk, &here, &engine->dirty_slots);
     count_outcome(engine, outcome);
     if (outcome != VOTES_STALE && outcome != VOTES_OLD_EPOCH && outcome != VOTES_MALFORMED) {
         engine->peers[index].heard_ns = engine->now_ns;

@@ -285,12 +285,12 @@ static uint64_t arrival_ns(const struct votes *votes, struct votes_peer *peer,
 }
 
 static void take_slots(struct votes *votes, struct votes_peer *peer, const struct vote_chunk *chunk,
-                       const struct votes_here *here, uint64_t now_ns, struct id_set *changed)
+                       const struct votes_here *here, struct id_set *changed)
 {
     uint8_t reborn[LIMIT_VOTE_SLOTS_PER_CHUNK / 8];
     uint32_t first = chunk->chunk * (uint32_t)LIMIT_VOTE_SLOTS_PER_CHUNK;
     uint64_t due_ns = VOTES_NEVER;
-    uint64_t heard_ns = arrival_ns(votes, peer, chunk, now_ns);
+    uint64_t heard_ns = arrival_ns(votes, peer, chunk, here->now_ns);
 
     vote_chunk_list_reborn(chunk, here, reborn);
     for (uint32_t i = 0; i < LIMIT_VOTE_SLOTS_PER_CHUNK && first + i < votes->n_slots; i++) {
@@ -315,7 +315,7 @@ static void take_slots(struct votes *votes, struct votes_peer *peer, const struc
 
 enum votes_outcome votes_take_chunk(struct votes *votes, uint32_t peer_index,
                                     const struct vote_chunk *chunk, const struct votes_here *here,
-                                    uint64_t now_ns, struct id_set *changed)
+                                    struct id_set *changed)
 {
     struct votes_peer *peer = &votes->peers[peer_index];
 
@@ -336,12 +336,12 @@ enum votes_outcome votes_take_chunk(struct votes *votes, uint32_t peer_index,
     if (match != VOTES_TAKEN) {
         return refuse(peer, match);
     }
-    peer->look.vector_ns = now_ns;
+    peer->look.vector_ns = here->now_ns;
     peer->look.revision = chunk->revision;
     peer->look.suspect_mask = chunk->suspect_mask;
     peer->look.doubt_causes = chunk->doubt_causes;
     if (make_cells(votes, peer)) {
-        take_slots(votes, peer, chunk, here, now_ns, changed);
+        take_slots(votes, peer, chunk, here, changed);
         votes_find_next(votes);
     }
     return VOTES_TAKEN;

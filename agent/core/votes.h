@@ -52,17 +52,18 @@ void votes_drop_peer(struct votes *votes, uint32_t peer);
 /* The peer was heard to be in this epoch (hello). Returns true if it is a newer one. */
 bool votes_note_epoch(struct votes *votes, uint32_t peer, uint64_t epoch);
 
-/* This node's side of the match: its revision Q, and the digest of the chunk at it. */
+/* This node's side of the match: its revision Q, the digest of the chunk at it, and its time. */
 struct votes_here {
     uint64_t revision;
     struct hash128 digest;
+    uint64_t now_ns;
 };
 
 /* Slots whose counted or remembered vote changed are added to `changed`, which has room for all
  * slots. */
 enum votes_outcome votes_take_chunk(struct votes *votes, uint32_t peer,
                                     const struct vote_chunk *chunk, const struct votes_here *here,
-                                    uint64_t now_ns, struct id_set *changed);
+                                    struct id_set *changed);
 enum votes_outcome votes_take_change(struct votes *votes, uint32_t peer,
                                      const struct vote_change *change, uint64_t now_ns,
                                      struct id_set *changed);

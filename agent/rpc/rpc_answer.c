@@ -95,9 +95,9 @@ static void add_metadata(struct wire_arena *arena, Jury__V1__Status *status,
 }
 
 void rpc_send_refusal(struct rpc_server *server, const struct rpc_route *route,
-                      const struct request_id *request_id, int code, uint32_t document_index,
-                      const struct errmsg *message)
+                      const struct request_id *request_id, const struct rpc_refusal *refusal)
 {
+    int code = refusal->code;
     struct wire_arena arena;
     struct rpc_frames frames = {0};
 
@@ -110,11 +110,11 @@ void rpc_send_refusal(struct rpc_server *server, const struct rpc_route *route,
         response->revision = catalog != NULL ? catalog_revision(catalog) : 0;
         response->status->code = (Jury__V1__Code)err_rpc_code(code);
         response->status->reason = wire_text(&arena, err_reason(code));
-        response->status->message = wire_text(&arena, message->text);
+        response->status->message = wire_text(&arena, refusal->message->text);
         if (code == ERR_BUSY) {
             response->status->retry_after = wire_duration_new(&arena, 100 * NS_PER_MS);
         }
-        add_metadata(&arena, response->status, document_index);
+        add_metadata(&arena, response->status, refusal->document_index);
         frames.envelope = wire_pack(&response->base, &arena, &frames.n_envelope_bytes);
     }
     /* The arena is far larger than a refusal: only memory can run out, and then nothing is sent,
@@ -128,7 +128,10 @@ void rpc_send_refusal(struct rpc_server *server, const struct rpc_route *route,
 void rpc_call_refuse_at(struct rpc_server *server, struct call *call, int code,
                         uint32_t document_index, const struct errmsg *message)
 {
-    rpc_send_refusal(server, &call->route, &call->request_id, code, document_index, message);
+    const struct rpc_refusal refusal = {
+        .code = code, .document_index = document_index, .message = message};
+
+    rpc_send_refusal(server, &call->route, &call->request_id, &refusal);
     rpc_call_free(server, call);
 }
 

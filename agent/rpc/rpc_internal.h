@@ -154,10 +154,15 @@ void rpc_call_free(struct rpc_server *server, struct call *call);
 
 /* --- rpc_answer.c --- */
 
-/* Of a message that became no call. document_index: UINT32_MAX = none. */
+/* Why something is refused. */
+struct rpc_refusal {
+    int code;                     /* ERR_* */
+    uint32_t document_index;      /* UINT32_MAX = of none */
+    const struct errmsg *message; /* borrowed */
+};
+/* Of a message that became no call. */
 void rpc_send_refusal(struct rpc_server *server, const struct rpc_route *route,
-                      const struct request_id *request_id, int code, uint32_t document_index,
-                      const struct errmsg *message);
+                      const struct request_id *request_id, const struct rpc_refusal *refusal);
 /* Answer and free the call. */
 void rpc_call_refuse(struct rpc_server *server, struct call *call, int code,
                      const struct errmsg *message);

@@ -287,7 +287,9 @@ static void take(struct rpc_server *server, const struct rpc_identity *identity,
     if (call != NULL) {
         begin(server, call);
     } else if (rc != 0) {
-        rpc_send_refusal(server, route, &intake.request_id, rc, UINT32_MAX, &err);
+        rpc_send_refusal(
+            server, route, &intake.request_id,
+            &(struct rpc_refusal){.code = rc, .document_index = UINT32_MAX, .message = &err});
     }
 }
 

@@ -81,21 +81,19 @@ static int run(const struct shim_config *config)
 
 int main(int argc, char *argv[])
 {
-    struct options *options;
-    struct shim_config config;
-    enum shim_command command;
+    struct shim_start start;
     struct errmsg err = {{0}};
-    int result = shim_options_read(argc, argv, environ, &options, &config, &command, &err);
+    int result = shim_options_read(argc, argv, environ, &start, &err);
 
     if (result != 0) {
         fprintf(stderr, "jury-shim: %s\n", err.text);
         return exit_status_of(result);
     }
     int status = 0;
-    if (command == SHIM_RUN) {
-        log_init("jury-shim", config.log_level);
-        status = run(&config);
+    if (start.command == SHIM_RUN) {
+        log_init("jury-shim", start.config.log_level);
+        status = run(&start.config);
     }
-    options_free(options);
+    options_free(start.options);
     return status;
 }

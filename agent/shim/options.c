@@ -200,8 +200,7 @@ static bool print_what_was_asked(const struct options *options)
 }
 
 int shim_options_read(int argc, char *const argv[], char *const environment[],
-                      struct options **ret_options, struct shim_config *ret_config,
-                      enum shim_command *ret_command, struct errmsg *err)
+                      struct shim_start *ret_start, struct errmsg *err)
 {
     struct options *options = options_new(&table);
 
@@ -224,8 +223,10 @@ int shim_options_read(int argc, char *const argv[], char *const environment[],
         options_free(options);
         return result;
     }
-    *ret_command = print_what_was_asked(options) ? SHIM_PRINTED : SHIM_RUN;
-    *ret_config = config;
-    *ret_options = options;
+    *ret_start = (struct shim_start){
+        .options = options,
+        .config = config,
+        .command = print_what_was_asked(options) ? SHIM_PRINTED : SHIM_RUN,
+    };
     return 0;
 }

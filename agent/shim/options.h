@@ -24,11 +24,16 @@ enum shim_command {
     SHIM_PRINTED = 1 /* help, version, configuration or example were printed: end with 0 */
 };
 
-/* Read command line, environment and file. *ret_options: given (options_free), and what *ret_config
- * points into; NULL after an error. Errors: ERR_USAGE, ERR_CONFIG, ERR_NOTFOUND, ERR_NOMEM, with a
- * sentence. */
+/* What the shim was started with. */
+struct shim_start {
+    struct options *options; /* given (options_free); config points into it */
+    struct shim_config config;
+    enum shim_command command;
+};
+
+/* Read command line, environment and file. Errors: ERR_USAGE, ERR_CONFIG, ERR_NOTFOUND, ERR_NOMEM,
+ * with a sentence. */
 int shim_options_read(int argc, char *const argv[], char *const environment[],
-                      struct options **ret_options, struct shim_config *ret_config,
-                      enum shim_command *ret_command, struct errmsg *err);
+                      struct shim_start *ret_start, struct errmsg *err);
 
 #endif

@@ -28,9 +28,11 @@ void lkg_close(struct lkg *lkg)
     *lkg = (struct lkg){0};
 }
 
-int lkg_encode(const struct lkg_head *head, const struct lkg_chunk chunks[], size_t n_chunks,
-               uint8_t **ret_data, size_t *ret_n_bytes, struct errmsg *err)
+int lkg_encode(const struct lkg *lkg, uint8_t **ret_data, size_t *ret_n_bytes, struct errmsg *err)
 {
+    const struct lkg_head *head = &lkg->head;
+    const struct lkg_chunk *chunks = lkg->chunks;
+    size_t n_chunks = lkg->n_chunks;
     struct bytes_writer writer;
 
     bytes_writer_init(&writer, LKG_BYTES_MAX);

@@ -45,9 +45,9 @@ struct lkg {
 
 void lkg_close(struct lkg *lkg);
 
-/* Pure. ret_data: given, free(). Errors: ERR_LIMIT, ERR_NOMEM. */
-int lkg_encode(const struct lkg_head *head, const struct lkg_chunk chunks[], size_t n_chunks,
-               uint8_t **ret_data, size_t *ret_n_bytes, struct errmsg *err);
+/* Pure. Of lkg its head and chunks, both borrowed. ret_data: given, free(). Errors: ERR_LIMIT,
+ * ERR_NOMEM. */
+int lkg_encode(const struct lkg *lkg, uint8_t **ret_data, size_t *ret_n_bytes, struct errmsg *err);
 /* Pure. data: taken on success (free()), left to the caller on failure. A file is whole or refused,
  * never partly used. Errors: ERR_CORRUPT, ERR_VERSION, ERR_NOMEM. */
 int lkg_decode(uint8_t *data, size_t n_bytes, struct lkg *ret_lkg, struct errmsg *err);

@@ -249,8 +249,7 @@ void raft_lane_drop_peer(struct raft_lane *lane, uint64_t node_id)
 /* --- life --- */
 
 int raft_lane_start(struct raft_lane *lane, struct zmq_hub *hub, void *socket,
-                    const struct sock_options *options, struct resolver *resolver,
-                    const struct raft_lane_hooks *hooks)
+                    const struct sock_options *options, const struct raft_lane_hooks *hooks)
 {
     const struct zmq_hooks listener = {.user = lane, .message = on_received};
 
@@ -258,7 +257,7 @@ int raft_lane_start(struct raft_lane *lane, struct zmq_hub *hub, void *socket,
     lane->dials =
         (struct dial_lane){.sock = *options,
                            .hub = hub,
-                           .resolver = resolver,
+                           .resolver = hooks->resolver,
                            .hooks = {.user = lane, .writable = on_writable, .changed = on_changed}};
     int result = dial_lane_start(&lane->dials);
     if (result != 0) {

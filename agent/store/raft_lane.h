@@ -30,6 +30,7 @@ struct raft_lane_hooks {
     /* What happened to a connection to the ROUTER: scanners, no key, garbage. NULL = nobody asks.
      */
     void (*seen)(void *user, const struct zmq_event *event);
+    struct resolver *resolver; /* of the peers' names; NULL = numeric ones only */
 };
 
 struct lane_message {
@@ -69,10 +70,9 @@ struct raft_lane {
 int raft_lane_listen(const struct sock_options *options, const struct endpoint bind[],
                      uint32_t n_bind, void **ret_socket, uint16_t ret_ports[], struct errmsg *err);
 
-/* socket: taken. options and their keys: kept. resolver may be NULL. */
+/* socket: taken. options and their keys: kept. */
 int raft_lane_start(struct raft_lane *lane, struct zmq_hub *hub, void *socket,
-                    const struct sock_options *options, struct resolver *resolver,
-                    const struct raft_lane_hooks *hooks);
+                    const struct sock_options *options, const struct raft_lane_hooks *hooks);
 /* closed(hooks.user) once, when the loop has let everything go. */
 void raft_lane_close(struct raft_lane *lane, void (*closed)(void *user));
 

@@ -407,7 +407,8 @@ static void start_handles(struct store *store)
     const struct raft_lane_hooks hooks = {.user = store,
                                           .received = store_on_frame,
                                           .connected = store_on_connected,
-                                          .seen = on_seen};
+                                          .seen = on_seen,
+                                          .resolver = store->options.resolver};
 
     uv_prepare_init(&store->loop, &store->turn);
     store->turn.data = store;
@@ -422,8 +423,7 @@ static void start_handles(struct store *store)
         result = zmq_hub_start(&store->hub, &store->loop);
     }
     if (result == 0) {
-        result = raft_lane_start(&store->lane, &store->hub, store->listener, &store->sock,
-                                 store->options.resolver, &hooks);
+        result = raft_lane_start(&store->lane, &store->hub, store->listener, &store->sock, &hooks);
     }
     if (result != 0) {
         store_fail_stop(store, STORE_EXIT_RESTART, "the store's loop cannot be set up");

@@ -299,9 +299,12 @@ static int open_link(struct attempt *attempt, size_t index, uint64_t until_ns)
         rc = check_path(attempt, endpoint->address);
     }
     if (rc == 0) {
-        rc = rpc_link_open(&client->link, client->context, endpoint->address,
-                           endpoint->is_tcp ? &endpoint->server_key : NULL, &client->key,
-                           attempt->err);
+        const struct link_target to = {.address = endpoint->address,
+                                       .server_key =
+                                           endpoint->is_tcp ? &endpoint->server_key : NULL,
+                                       .key = &client->key};
+
+        rc = rpc_link_open(&client->link, client->context, &to, attempt->err);
     }
     if (rc == 0) {
         rc = end_to_err(attempt, endpoint->address, rpc_link_wait_ready(&client->link, until_ns));

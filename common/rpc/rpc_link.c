@@ -52,25 +52,24 @@ static bool open_monitor(struct rpc_link *link, void *context)
            zmq_connect(link->monitor, address) == 0;
 }
 
-int rpc_link_open(struct rpc_link *link, void *context, const char *address,
-                  const struct public_key *server_key, const struct key_pair *key,
+int rpc_link_open(struct rpc_link *link, void *context, const struct link_target *to,
                   struct errmsg *err)
 {
     *link = (struct rpc_link){.socket = zmq_socket(context, ZMQ_DEALER),
-                              .has_keys = server_key != NULL};
+                              .has_keys = to->server_key != NULL};
     if (link->socket == NULL || !set_options(link->socket) ||
-        (server_key != NULL && !set_curve(link->socket, server_key, key)) ||
+        (to->server_key != NULL && !set_curve(link->socket, to->server_key, to->key)) ||
         !open_monitor(link, context)) {
         int errnum = errno;
 
         rpc_link_close(link);
         return errmsg_set(err, ERR_IO, "cannot open a socket: %s", zmq_strerror(errnum));
     }
-    if (zmq_connect(link->socket, address) != 0) {
+    if (zmq_connect(link->socket, to->address) != 0) {
         int errnum = errno;
 
         rpc_link_close(link);
-        return errmsg_set(err, ERR_USAGE, "endpoint \"%s\": %s", address, zmq_strerror(errnum));
+        return errmsg_set(err, ERR_USAGE, "endpoint \"%s\": %s", to->address, zmq_strerror(errnum));
     }
     return 0;
 }

@@ -43,10 +43,15 @@ struct link_answer {
     zmq_msg_t payload;
 };
 
-/* Begin to connect. server_key: NULL for ipc. Errors: ERR_USAGE (an address that ZeroMQ does not
- * take), ERR_IO (no more sockets). */
-int rpc_link_open(struct rpc_link *link, void *context, const char *address,
-                  const struct public_key *server_key, const struct key_pair *key,
+/* Where to, and as whom. */
+struct link_target {
+    const char *address;
+    const struct public_key *server_key; /* NULL for ipc */
+    const struct key_pair *key;
+};
+/* Begin to connect. Errors: ERR_USAGE (an address that ZeroMQ does not take), ERR_IO (no more
+ * sockets). */
+int rpc_link_open(struct rpc_link *link, void *context, const struct link_target *to,
                   struct errmsg *err);
 /* Allowed on a zeroed one. */
 void rpc_link_close(struct rpc_link *link);

@@ -188,7 +188,7 @@ static void expect_preset(struct judge *judge, const char *text)
 static void hear(struct judge *judge, uint32_t peer, enum opinion opinion, bool is_suspect,
                  uint64_t at_ms)
 {
-    struct votes_here here = {.revision = 1};
+    struct votes_here here = {.revision = 1, .now_ns = at_ms * MS};
     struct vote_chunk chunk = {.epoch = 1,
                                .sequence = ++judge->sequence,
                                .revision = 1,
@@ -196,8 +196,7 @@ static void hear(struct judge *judge, uint32_t peer, enum opinion opinion, bool 
                                .suspect_mask = is_suspect ? UINT32_C(1) << CHECK_TYPE_TCP : 0,
                                .opinions = {(uint8_t)opinion}};
 
-    if (votes_take_chunk(judge->votes, peer, &chunk, &here, at_ms * MS, &judge->changed) !=
-        VOTES_TAKEN) {
+    if (votes_take_chunk(judge->votes, peer, &chunk, &here, &judge->changed) != VOTES_TAKEN) {
         give_up("a vote, as the table refuses it, of", "a peer");
     }
 }

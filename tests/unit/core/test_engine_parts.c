@@ -135,17 +135,17 @@ static void drains_are_known_by_row_birth_and_revision(void **state)
     drains_init(&drains);
     assert_int_equal(drains_reserve(&drains, 100), 0);
     assert_true(drains_follow(&drains, 7, 3, 10, 1000));
-    drains_note(&drains, 7, 3, 10, 0, &busy);
-    drains_note(&drains, 7, 3, 10, 1, &busy);
-    drains_note(&drains, 7, 3, 9, 2, &done);  /* another drain */
-    drains_note(&drains, 7, 2, 10, 2, &done); /* another row of that number */
-    drains_note(&drains, 8, 3, 10, 2, &done); /* not followed */
+    drains_note(&drains, (struct drain_id){7, 3, 10}, 0, &busy);
+    drains_note(&drains, (struct drain_id){7, 3, 10}, 1, &busy);
+    drains_note(&drains, (struct drain_id){7, 3, 9}, 2, &done);  /* another drain */
+    drains_note(&drains, (struct drain_id){7, 2, 10}, 2, &done); /* another row of that number */
+    drains_note(&drains, (struct drain_id){8, 3, 10}, 2, &done); /* not followed */
     struct drain *drain = drains_find(&drains, 7);
     assert_true(drain->done == 0 && drain->reported == 3);
     assert_int_equal(drain_flows(drain, UINT64_MAX), 10);
 
-    drains_note(&drains, 7, 3, 10, 1, &done);
-    drains_note(&drains, 7, 3, 10, 1, &busy); /* done stays done */
+    drains_note(&drains, (struct drain_id){7, 3, 10}, 1, &done);
+    drains_note(&drains, (struct drain_id){7, 3, 10}, 1, &busy); /* done stays done */
     assert_true(drain->done == 2);
     drains_forget_node(&drains, 1);
     assert_true(drain->done == 0);
@@ -172,15 +172,16 @@ static void flows_that_nobody_counts_are_not_zero(void **state)
     assert_true(drains_follow(&drains, 7, 3, 10, 1000));
     struct drain *drain = drains_find(&drains, 7);
     assert_int_equal(drain_uncounted(drain, 7, 0), 0); /* nothing said yet: pending */
-    drains_note(&drains, 7, 3, 10, 0, &busy);
-    drains_note(&drains, 7, 3, 10, 1, &empty);
-    drains_note(&drains, 7, 3, 10, 2, &blind);
+    drains_note(&drains, (struct drain_id){7, 3, 10}, 0, &busy);
+    drains_note(&drains, (struct drain_id){7, 3, 10}, 1, &empty);
+    drains_note(&drains, (struct drain_id){7, 3, 10}, 2, &blind);
     assert_int_equal(drain_uncounted(drain, 7, 0), 4);
-    drains_note(&drains, 7, 3, 10, 0, &blind); /* its data plane went away with 5 flows */
+    drains_note(&drains, (struct drain_id){7, 3, 10}, 0,
+                &blind); /* its data plane went away with 5 flows */
     assert_int_equal(drain_uncounted(drain, 7, 0), 5);
-    drains_note(&drains, 7, 3, 10, 1, &blind); /* this one had none left */
+    drains_note(&drains, (struct drain_id){7, 3, 10}, 1, &blind); /* this one had none left */
     assert_int_equal(drain_uncounted(drain, 7, 2), 5);
-    drains_note(&drains, 7, 3, 10, 0, &busy);
+    drains_note(&drains, (struct drain_id){7, 3, 10}, 0, &busy);
     assert_int_equal(drain_uncounted(drain, 7, 1), 5); /* not heard now */
     drains_forget_node(&drains, 1);
     assert_int_equal(drain_uncounted(drain, 2, 2), 2);

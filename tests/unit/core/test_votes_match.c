@@ -141,7 +141,7 @@ static void matching_is_never_wrong_over_random_histories(void **state)
             set_opinion(&chunk, s, births[r][s] != 0 ? OPINION_PASS : OPINION_NONE);
         }
         enum votes_outcome outcome = votes_take_chunk(
-            votes, PEER, &chunk, &(struct votes_here){.revision = q}, START, &changed);
+            votes, PEER, &chunk, &(struct votes_here){.revision = q, .now_ns = START}, &changed);
 
         assert_int_equal(outcome, q < r && q < chunk.floor ? VOTES_AHEAD : VOTES_TAKEN);
         n_ahead += outcome == VOTES_AHEAD;

@@ -70,7 +70,8 @@ static inline int teardown(void **state)
 
 static inline enum votes_outcome take(struct fixture *f, uint64_t now_ns)
 {
-    return votes_take_chunk(f->votes, PEER, &f->chunk, &f->here, now_ns, &f->changed);
+    f->here.now_ns = now_ns;
+    return votes_take_chunk(f->votes, PEER, &f->chunk, &f->here, &f->changed);
 }
 
 static inline struct tally count(struct fixture *f, uint32_t slot, uint64_t now_ns)

@@ -17,7 +17,7 @@ static const struct lkg_head head = {.cluster_id = {{1, 2, 3}},
                                      .revision = 77,
                                      .wall_ms = 1700000000000,
                                      .boot_id = {9, 8, 7}};
-static const struct lkg_chunk chunks[] = {
+static struct lkg_chunk chunks[] = {
     {.kind = LKG_CATALOG, .data = (const uint8_t *)"catalog one", .n_bytes = 11},
     {.kind = LKG_CATALOG, .data = (const uint8_t *)"two", .n_bytes = 3},
     {.kind = LKG_VERDICTS, .data = (const uint8_t *)"", .n_bytes = 0},
@@ -26,12 +26,12 @@ static const struct lkg_chunk chunks[] = {
 
 static uint8_t *encode(uint64_t revision, size_t *ret_n_bytes)
 {
-    struct lkg_head with = head;
+    struct lkg with = {.head = head, .chunks = chunks, .n_chunks = 4};
     uint8_t *data = NULL;
     struct errmsg err;
 
-    with.revision = revision;
-    assert_int_equal(lkg_encode(&with, chunks, 4, &data, ret_n_bytes, &err), 0);
+    with.head.revision = revision;
+    assert_int_equal(lkg_encode(&with, &data, ret_n_bytes, &err), 0);
     return data;
 }
 

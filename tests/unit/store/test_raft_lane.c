@@ -69,7 +69,7 @@ static void open_node(struct fixture *f, size_t index)
 {
     struct node *node = &f->nodes[index];
     struct raft_lane_hooks hooks = {
-        .user = node, .received = on_received, .connected = on_connected};
+        .user = node, .received = on_received, .connected = on_connected, .resolver = f->resolver};
     struct endpoint at;
     struct errmsg err = {""};
     void *socket = NULL;
@@ -84,8 +84,7 @@ static void open_node(struct fixture *f, size_t index)
     assert_int_equal(endpoint_parse("127.0.0.1:1", &at, &err), 0);
     at.port = 0;
     assert_int_equal(raft_lane_listen(&node->sock, &at, 1, &socket, &node->port, &err), 0);
-    assert_int_equal(
-        raft_lane_start(&node->lane, &f->hub, socket, &node->sock, f->resolver, &hooks), 0);
+    assert_int_equal(raft_lane_start(&node->lane, &f->hub, socket, &node->sock, &hooks), 0);
 }
 
 /* What `node` is told of the node at the other index. */
