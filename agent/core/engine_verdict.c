@@ -54,7 +54,9 @@ void engine_opinion_changed(struct engine *engine, uint32_t slot, enum opinion b
         str_copy(event->check, sizeof event->check, check);
         tell_probed(engine, slot, event);
     }
-    engine_part_changed(engine, slot);
+    if (target->health.opinion != OPINION_NONE || !plant_is("part-silence-unseen")) {
+        engine_part_changed(engine, slot);
+    }
     engine_publish_change(engine, slot, actions);
     id_set_add(&engine->dirty_slots, slot);
 }

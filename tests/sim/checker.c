@@ -13,9 +13,9 @@
 #include "tests/sim/shared.h"
 #include "tests/sim/witness.h"
 
-static const struct checker_part *const parts[] = {&checker_table,  &checker_weights,
-                                                   &checker_apart,  &checker_alarm,
-                                                   &checker_shadow, &checker_replay};
+static const struct checker_part *const parts[] = {
+    &checker_table,  &checker_weights, &checker_apart, &checker_alarm,
+    &checker_shadow, &checker_several, &checker_replay};
 
 #define N_PARTS (sizeof parts / sizeof *parts)
 

@@ -17,7 +17,7 @@
 #include "tests/lib/engine_lines.h"
 #include "tests/lib/world.h"
 
-#define CHECK_SLOTS 64
+#define CHECK_SLOTS 192
 #define CHECK_ROWS 64
 #define CHECK_KINDS 8
 
@@ -177,6 +177,14 @@
     X(rechecked)                  \
     X(recheck_too_soon)           \
     X(wavering_vote)              \
+    X(list_was_changed)           \
+    X(composed_pass_beside_fail)  \
+    X(composed_fail_beside_pass)  \
+    X(composed_waits)             \
+    X(composed_hides_doubted)     \
+    X(dependency_down)            \
+    X(dependency_up)              \
+    X(dependency_in_the_calm)     \
     X(replayed_whole)             \
     X(replayed_in_between)        \
     X(replayed_verdict)           \
@@ -343,6 +351,22 @@ struct guarded {
     struct shadow shadow;
 };
 
+/* Of a target that nobody probes: k of these must pass. */
+struct composition {
+    unsigned n, k;
+    uint32_t slots[LIMIT_CHECKS];
+};
+
+/* What the rule last said of the checks of class dependency of a backend. */
+struct dependency {
+    struct target_id target;
+    char followed; /* 'd', 'u'; 0 = nothing yet */
+};
+struct dependencies {
+    unsigned n;
+    struct dependency items[LIMIT_CHECKS];
+};
+
 /* What is known of one node as a receiver. */
 struct witness {
     uint64_t epoch; /* of the node when it was last looked at; another one: everything is new */
@@ -350,6 +374,8 @@ struct witness {
     uint64_t births[CHECK_SLOTS];
     struct own own[CHECK_SLOTS];
     struct sharing sharing[CHECK_SLOTS];
+    struct composition compositions[CHECK_SLOTS];
+    struct dependencies dependencies[CHECK_ROWS];
     struct told (*told)[CHECK_SLOTS]; /* by sender */
     uint64_t newest_epoch[WORLD_NODES + 1];
     uint64_t newest_vector[WORLD_NODES + 1]; /* its sequence, in that epoch */
@@ -394,6 +420,7 @@ extern const struct checker_part checker_apart;   /* guards.c */
 extern const struct checker_part checker_alarm;   /* alarm.c */
 extern const struct checker_part checker_shadow;  /* shadow.c, after the alarm */
 extern const struct checker_part checker_weights; /* weights.c */
+extern const struct checker_part checker_several; /* several.c */
 extern const struct checker_part checker_replay;  /* replay.c */
 
 /* What verdicts were, and when: to be compared with that of another run. */

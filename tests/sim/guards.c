@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "tests/lib/engine_lines.h"
+#include "tests/sim/several.h"
 #include "tests/sim/witness.h"
 
 #define LATE_NS WORLD_SECOND /* so much lost time at once is doubt, for 5 s at least */
@@ -283,7 +284,7 @@ static bool is_cut_off(const struct checker *checker, const struct witness *witn
         n_observers += witness->entered[id];
     }
     for (uint32_t slot = 0; slot < CHECK_SLOTS; slot++) {
-        n_targets += witness->births[slot] != 0;
+        n_targets += witness->births[slot] != 0 && !several_is_composed(witness, slot);
         n_fail += witness->births[slot] != 0 && witness->own[slot].fails > 0;
     }
     return n_observers >= 3 && n_fail >= 3 && 2 * n_fail > n_targets &&

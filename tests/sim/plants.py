@@ -77,6 +77,13 @@ PLANTS = {
     "slow-start-of-all": ("a slow start though no other has all of its weight", "storm"),
     "slow-start-anew": ("each look at a slow start begins it anew", "storm"),
     "slow-start-no-step": ("nobody looks when the next step is due", "storm"),
+    # Several checks of a backend.
+    "compose-any-fails": ("one check that fails is enough, whatever k is", "storm"),
+    "compose-silence-fails": ("a check without an opinion counts as failed", "storm"),
+    "compose-suspect-counts": ("a check that the node doubts has a say", "storm"),
+    "part-silence-unseen": ("nobody looks when the opinion of one check expires", "storm"),
+    "dependency-ejects": ("a dependency that is down ejects", "storm"),
+    "dependency-forgotten": ("a change of the group forgets which dependencies are down", "storm"),
     # Probes that are shared.
     "share-counts-unassigned": ("n is of all nodes, whoever probes", "storm"),
     "share-never-opens": ("a failure calls nobody", "storm"),
@@ -117,7 +124,7 @@ def main():
     rows, missed = [], []
     for name in PLANTS:
         caught, number, sentence, took = run(options.sim, name, options.seeds)
-        law = re.search(r"(I-\d+|N5|N7|N24|A22|R-VOTE-2|R-EJ-\d|R-FLAP-1|R-CFG-4|replay)", sentence)
+        law = re.search(r"(I-\d+|N5|N7|N20|N24|A22|R-VOTE-2|R-EJ-\d|R-FLAP-1|R-CFG-4|replay)", sentence)
         rows.append(f"| `{name}` | {PLANTS[name][0]} | {'sim: ' + law.group(1) if law else 'sim'} "
                     f"| {number if caught else f'not in {options.seeds}'} |")
         print(f"{name}: {'seed ' + str(number) if caught else 'NOT CAUGHT'} ({took:.1f} s): {sentence}",

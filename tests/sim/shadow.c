@@ -9,6 +9,7 @@
  * What it keeps in service is frozen in guards.c; here it is judged that it is on when it must be,
  * and no longer. The node looks one V after the last turn at the latest. */
 #include "tests/sim/guards.h"
+#include "tests/sim/several.h"
 #include "tests/sim/witness.h"
 
 #define LONGEST_V_NS WORLD_SECOND /* of the stories */
@@ -31,11 +32,10 @@ struct outlook {
 static struct outlook look_at(const struct witness *witness, const struct catalog_group *group)
 {
     const struct guard_policy *guard = &group->spec.guard;
-    const struct health_check *check = &group->spec.check;
     unsigned percent = guard->velocity_percent > 0 ? guard->velocity_percent : PERCENT_BY_ITSELF;
     struct outlook outlook = {.stops = guard->shadow_stop,
-                              .cycles_ns = (check->timeout_ms + (uint64_t)check->interval_ms) *
-                                           guard->shadow_cycles * WORLD_MS};
+                              .cycles_ns =
+                                  several_cycle_ms(group) * guard->shadow_cycles * WORLD_MS};
     unsigned n_members = 0;
 
     for (uint32_t i = 0; i < group->n_backends; i++) {

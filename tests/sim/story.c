@@ -72,6 +72,46 @@ static void random_check(struct sim *sim, struct health_check *check)
     check->recheck = story_below(sim, 4) == 0;
 }
 
+static void drop_list(struct server_group *group)
+{
+    free(group->checks);
+    group->checks = NULL;
+    group->n_checks = 0;
+    group->pass = (struct rule_column){0};
+}
+
+/* In place of the one check, now and then: two or three, on ports of their own. Drawn apart, as
+ * weights are. */
+static void random_list(struct sim *sim, struct server_group *group)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    struct prng prng;
+
+    drop_list(group);
+    prng_init(&prng, sim->seed + (sim->world.revision << 32) + 2);
+    if (prng_below(&prng, 3) != 0) {
+        return;
+    }
+    unsigned n = 2 + (unsigned)prng_below(&prng, 2);
+    for (unsigned i = 0; i < n; i++) {
+        enum check_class check_class =
+            i == 0 || prng_below(&prng, 3) != 0 ? CHECK_LOCAL : CHECK_DEPENDENCY;
+        enum check_type type = prng_below(&prng, 2) == 0 ? CHECK_TYPE_TCP : CHECK_TYPE_HTTP;
+        uint16_t port = (uint16_t)(i == 0 ? 0 : 80 + i);
+        struct health_check *check = &build_check(group, names[i], type, port, check_class)->check;
+
+        check->timeout_ms = 300 + 400 * (uint32_t)prng_below(&prng, 3);
+        check->interval_ms = 500 + 500 * (uint32_t)prng_below(&prng, 3);
+        check->healthy_threshold = (uint8_t)(1 + prng_below(&prng, 3));
+        check->unhealthy_threshold = (uint8_t)(1 + prng_below(&prng, 3));
+    }
+    if (prng_below(&prng, 2) == 0) {
+        group->pass = (struct rule_column){
+            .kind = RULE_AT_LEAST, .value = (uint8_t)(1 + prng_below(&prng, group_n_local(group)))};
+    }
+    group_settle_checks(group);
+}
+
 /* Under `local` each node needs votes of its own, and at-least that many probers. */
 static void fit_probers(struct server_group *spec)
 {
@@ -180,6 +220,7 @@ void story_put_group(struct sim *sim, const char *name)
     server_group_sort_backends(&group);
     random_rule(sim, &group.rule);
     random_check(sim, &group.check);
+    random_list(sim, &group);
     fit_probers(&group);
     group.drain = (struct drain_policy){.is_on = story_below(sim, 2) == 0,
                                         .timeout_ms = 1000 + 1000 * (uint32_t)story_below(sim, 9)};
@@ -199,6 +240,9 @@ static bool clone_group(struct sim *sim, const char *name, struct server_group *
         return false;
     }
     *ret_spec = group->spec;
+    if (server_group_copy_checks(ret_spec, &group->spec) != 0) {
+        abort();
+    }
     ret_spec->backends = calloc(group->n_backends + 1u, sizeof *ret_spec->backends);
     if (ret_spec->backends == NULL) {
         abort();
@@ -252,7 +296,9 @@ static void change_group(struct sim *sim, const char *name)
         sim->sometimes->guard_was_changed++;
         break;
     case 0:
+        sim->sometimes->list_was_changed += spec.n_checks > 0;
         random_check(sim, &spec.check);
+        random_list(sim, &spec);
         sim->sometimes->check_was_changed++;
         break;
     case 1:
@@ -261,6 +307,10 @@ static void change_group(struct sim *sim, const char *name)
         break;
     case 2:
         sim->sometimes->checks_were_switched++;
+        if (spec.n_checks > 0) { /* a list has no switch */
+            random_check(sim, &spec.check);
+            drop_list(&spec);
+        }
         spec.check.is_enabled = !spec.check.is_enabled;
         break;
     default:
@@ -377,7 +427,7 @@ void story_shorten_windows(struct sim *sim)
         if (has_long_window(find_group(sim, sim->groups[i])) &&
             clone_group(sim, sim->groups[i], &spec)) {
             spec.guard.velocity_window_ms = short_window_ms(sim);
-            spec.check.is_enabled &= story_below(sim, 4) != 0;
+            spec.check.is_enabled &= story_below(sim, 4) != 0 || spec.n_checks > 0;
             put_changed(sim, &spec);
         }
     }
@@ -463,6 +513,21 @@ static void collapse(struct sim *sim)
     story_tell(sim, "truth of many", sim->world.n_backends, truth.reason);
 }
 
+/* Of several checks each is probed at a port of its own; drawn apart, as they are. */
+static uint16_t story_port(struct sim *sim)
+{
+    bool has_list = false;
+    struct prng prng;
+
+    for (unsigned i = 0; i < SIM_GROUPS; i++) {
+        const struct catalog_group *group = find_group(sim, sim->groups[i]);
+
+        has_list |= group != NULL && group->spec.n_checks > 0;
+    }
+    prng_init(&prng, sim->seed + sim->world.now_ns);
+    return has_list && prng_below(&prng, 2) == 0 ? (uint16_t)(81 + prng_below(&prng, 2)) : 80;
+}
+
 static void change_truth(struct sim *sim)
 {
     if (story_below(sim, 6) == 0) {
@@ -472,6 +537,7 @@ static void change_truth(struct sim *sim)
     struct endpoint at = story_backend(sim);
     struct truth truth = story_truth(sim);
 
+    at.port = story_port(sim);
     if (story_below(sim, 2) == 0) {
         sim->sometimes->truth_changed++;
         world_set_truth(&sim->world, &at, &truth);

@@ -1,15 +1,12 @@
 /* I-18: with everything well, each verdict becomes what the backend really is (checker.h). */
 #include "tests/sim/guards.h"
+#include "tests/sim/several.h"
 
 uint64_t checker_bound_ns(const struct checker *checker, const struct catalog_group *group)
 {
-    const struct health_check *check = &group->spec.check;
     const struct catalog *catalog = checker->world->history[checker->world->revision];
-    uint64_t cycle_ms = check->timeout_ms + (uint64_t)check->interval_ms;
-    uint64_t most = check->unhealthy_threshold > check->healthy_threshold
-                        ? check->unhealthy_threshold
-                        : check->healthy_threshold;
-    uint64_t window_ms = most * cycle_ms - check->interval_ms;
+    uint64_t cycle_ms = several_cycle_ms(group);
+    uint64_t window_ms = several_window_ms(group);
     uint64_t vote_ms = 2 * (uint64_t)catalog_settings(catalog)->vote_interval_ms + 100;
     uint64_t whole_ms = 2000 + cycle_ms + window_ms + vote_ms;
 
@@ -38,13 +35,28 @@ uint64_t checker_longest_bound_ns(const struct checker *checker)
     return longest_ns;
 }
 
-/* is_stopped: the shadow of its group. */
-static bool is_as_truth(const struct checker *checker, uint32_t id, bool is_stopped,
+/* A dependency that is down is marked, and no other; whatever becomes of the backend. */
+static bool is_degraded_as_truth(struct checker *checker, uint32_t id,
+                                 const struct catalog_group *group,
+                                 const struct catalog_backend *backend)
+{
+    bool wanted = backend->target.slot != CATALOG_NO_SLOT &&
+                  several_degraded_truth(checker, group, backend, id);
+
+    checker->sometimes->dependency_in_the_calm += wanted;
+    return several_is_degraded(checker->nodes[id], backend->row.row) == wanted;
+}
+
+static bool is_as_truth(struct checker *checker, uint32_t id, const struct catalog_group *group,
                         const struct catalog_backend *backend)
 {
     const struct judged *row = &checker->nodes[id]->rows[backend->row.row];
-    const struct truth *truth = &world_backend(checker->world, &backend->spec.at)->truth[id];
-    uint8_t wanted = truth->reason == REASON_OK ? HEALTH_HEALTHY : HEALTH_UNHEALTHY;
+    bool is_stopped = checker->nodes[id]->guarded[group->row.row].shadow.was_stopped;
+    uint8_t wanted = several_truth(checker, group, backend, id);
+
+    if (!is_degraded_as_truth(checker, id, group, backend)) {
+        return false;
+    }
 
     if (wanted == HEALTH_UNHEALTHY && row->frozen == FROZEN_BY_HOLD) {
         checker->sometimes->hold_in_the_calm++; /* it stays, and is used as healthy */
@@ -64,13 +76,12 @@ static void check_group_truth(struct checker *checker, uint32_t id,
 {
     uint64_t bound_ns = checker_bound_ns(checker, group);
     uint64_t passed_ns = checker->world->now_ns - checker->calm_ns;
-    const struct guarded *guarded = &checker->nodes[id]->guarded[group->row.row];
 
     for (uint32_t j = 0; j < group->n_backends; j++) {
         const struct catalog_backend *backend = &group->backends[j];
         const struct judged *row = &checker->nodes[id]->rows[backend->row.row];
 
-        if (is_as_truth(checker, id, guarded->shadow.was_stopped, backend)) {
+        if (is_as_truth(checker, id, group, backend)) {
             checker->sometimes->ended_as_truth += passed_ns > bound_ns;
         } else if (passed_ns > bound_ns) {
             checker_fail(checker, &checker->world->nodes[id],

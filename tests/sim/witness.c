@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/sim/guards.h"
+#include "tests/sim/several.h"
 #include "tests/sim/shared.h"
 
 struct witness *witness_of(struct checker *checker, const struct world_node *node)
@@ -45,6 +46,9 @@ uint8_t witness_own_opinion(struct checker *checker, struct witness *witness, ui
 {
     struct own *own = &witness->own[slot];
 
+    if (several_is_composed(witness, slot)) {
+        return several_opinion(checker, witness, slot, now_ns);
+    }
     if (own->opinion != OPINION_NONE &&
         now_ns > own->conclusive_ns + witness_cycles_ns(witness, slot, 3)) {
         *own = (struct own){.conclusive_ns = own->conclusive_ns};
@@ -63,7 +67,8 @@ static void begin_scopes(struct witness *witness, const struct probe_result *res
         for (uint32_t j = 0; j < group->n_backends && *first_ns == 0; j++) {
             const struct judged *row = &witness->rows[group->backends[j].row.row];
 
-            if (row->target_slot == result->id.slot && row->target_birth == result->id.birth) {
+            if ((row->target_slot == result->id.slot && row->target_birth == result->id.birth) ||
+                several_has_part(witness, row->target_slot, result->id.slot)) {
                 *first_ns = row->joined_ns > result->start_ns ? row->joined_ns : result->start_ns;
             }
         }
@@ -112,7 +117,9 @@ static void hear_result(struct checker *checker, struct witness *witness,
 
 static bool is_doubted(const struct witness *witness, uint32_t slot, uint32_t suspect_mask)
 {
-    return (suspect_mask >> witness_check_at(witness, slot)->type & 1) != 0;
+    return several_is_composed(witness, slot)
+               ? several_is_doubted(witness, slot, suspect_mask)
+               : (suspect_mask >> witness_check_at(witness, slot)->type & 1) != 0;
 }
 
 bool witness_doubts(const struct witness *witness, uint32_t slot)
@@ -129,7 +136,8 @@ void witness_follow_doubt(struct checker *checker, struct witness *witness, uint
         struct own *own = &witness->own[slot];
         unsigned kind = witness->births[slot] == 0 ? 0 : witness_check_at(witness, slot)->type;
 
-        if ((ended >> kind & 1) == 0 || (own->fails == 0 && own->opinion != OPINION_FAIL)) {
+        if (several_is_composed(witness, slot) || (ended >> kind & 1) == 0 ||
+            (own->fails == 0 && own->opinion != OPINION_FAIL)) {
             continue;
         }
         if (own->opinion != OPINION_FAIL) {
@@ -456,6 +464,7 @@ static void hear_catalog(struct checker *checker, struct witness *witness, uint6
             follow_row(checker, witness, &group->backends[j], now_ns);
         }
     }
+    several_follow(witness);
 }
 
 void witness_hear(void *user, struct world *world, struct world_node *node,
