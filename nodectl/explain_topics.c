@@ -139,6 +139,7 @@ static const struct {
     {CHECK_TYPE_HTTP, "http"},
     {CHECK_TYPE_UDP, "udp"},
     {CHECK_TYPE_TLS, "tls"},
+    {CHECK_TYPE_GRPC, "grpc"},
 };
 
 static void put_typed_rows(struct render_table *rows, struct server_group groups[],
@@ -187,10 +188,11 @@ static int put_profiles(struct ctl *ctl, const enum profile wanted[], size_t n)
     fputs(
         "\n- = not available. The check is tcp by default, with clb and protocol udp it is udp "
         "with\n"
-        "timeout 10s and interval 5s; check.http.*, check.udp.* and check.tls.* are the defaults\n"
-        "of such checks, and a tls check asks nothing inside unless http is written. With gwlb a\n"
-        "check is tcp or http and a weight is 0 or 100. Self-doubt and the hold switch are always\n"
-        "there: nodectl explain self-doubt, nodectl explain guards.\n",
+        "timeout 10s and interval 5s; check.http.*, check.udp.*, check.tls.* and check.grpc.* are\n"
+        "the defaults of such checks: a tls check asks nothing inside unless http is written, a\n"
+        "grpc check is in the clear unless tls is. With gwlb a check is tcp or http and a weight\n"
+        "is 0 or 100. Self-doubt and the hold switch are always there: nodectl explain\n"
+        "self-doubt, nodectl explain guards.\n",
         ctl->out);
     return 0;
 }

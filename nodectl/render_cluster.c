@@ -427,7 +427,7 @@ static void put_peers(struct ctl *ctl, const Jury__V1__DescribeNodeResponse *nod
 /* Kinds that an agent may be built without; one of an older version may lack them, too. */
 static void put_not_built(FILE *out, const Jury__V1__ProbeEngine *engine)
 {
-    static const char *const kinds[] = {"tls"};
+    static const char *const kinds[] = {"tls", "grpc"};
 
     for (size_t kind = 0; kind < sizeof kinds / sizeof kinds[0]; kind++) {
         bool is_there = false;

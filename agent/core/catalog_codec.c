@@ -202,13 +202,27 @@ static void read_tcp(struct codec_in *in, struct tcp_check *tcp)
     }
 }
 
+static void write_tls_fields(struct bytes_writer *writer, const struct tls_check *tls)
+{
+    bytes_write_u8(writer, tls->verify);
+    bytes_write_u8(writer, tls->min_version);
+    bytes_write_u16(writer, tls->warn_days);
+    bytes_write_string(writer, tls->server_name);
+    bytes_write_string(writer, tls->alpn);
+}
+
+static void read_tls_fields(struct codec_in *in, struct tls_check *tls)
+{
+    tls->verify = bytes_read_u8(&in->bytes);
+    tls->min_version = bytes_read_u8(&in->bytes);
+    tls->warn_days = bytes_read_u16(&in->bytes);
+    bytes_read_string(&in->bytes, tls->server_name, sizeof tls->server_name);
+    bytes_read_string(&in->bytes, tls->alpn, sizeof tls->alpn);
+}
+
 static void write_tls(struct bytes_writer *writer, const struct health_check *check)
 {
-    bytes_write_u8(writer, check->tls.verify);
-    bytes_write_u8(writer, check->tls.min_version);
-    bytes_write_u16(writer, check->tls.warn_days);
-    bytes_write_string(writer, check->tls.server_name);
-    bytes_write_string(writer, check->tls.alpn);
+    write_tls_fields(writer, &check->tls);
     if (check_asks_http(check)) {
         write_http(writer, &check->http);
     }
@@ -216,14 +230,27 @@ static void write_tls(struct bytes_writer *writer, const struct health_check *ch
 
 static void read_tls(struct codec_in *in, struct health_check *check)
 {
-    check->tls.verify = bytes_read_u8(&in->bytes);
-    check->tls.min_version = bytes_read_u8(&in->bytes);
-    check->tls.warn_days = bytes_read_u16(&in->bytes);
-    bytes_read_string(&in->bytes, check->tls.server_name, sizeof check->tls.server_name);
-    bytes_read_string(&in->bytes, check->tls.alpn, sizeof check->tls.alpn);
+    read_tls_fields(in, &check->tls);
     if (has_more(in)) {
         read_http(in, &check->http);
         in->bytes.failed |= !check_asks_http(check); /* one value has one encoding */
+    }
+}
+
+static void write_grpc(struct bytes_writer *writer, const struct health_check *check)
+{
+    bytes_write_string(writer, check->grpc.service);
+    if (check_is_secured(check)) {
+        write_tls_fields(writer, &check->tls);
+    }
+}
+
+static void read_grpc(struct codec_in *in, struct health_check *check)
+{
+    bytes_read_string(&in->bytes, check->grpc.service, sizeof check->grpc.service);
+    if (has_more(in)) {
+        read_tls_fields(in, &check->tls);
+        in->bytes.failed |= !check_is_secured(check); /* one value has one encoding */
     }
 }
 
@@ -270,6 +297,8 @@ void codec_write_check(struct bytes_writer *writer, const struct health_check *c
         write_udp(writer, &check->udp);
     } else if (check->type == CHECK_TYPE_TLS) {
         write_tls(writer, check);
+    } else if (check->type == CHECK_TYPE_GRPC) {
+        write_grpc(writer, check);
     }
     codec_end(writer, type_begin);
     write_sharing(writer, check);
@@ -299,6 +328,8 @@ void codec_read_check(struct codec_in *in, struct health_check *ret_check)
         read_udp(&fields, &check->udp);
     } else if (check->type == CHECK_TYPE_TLS) {
         read_tls(&fields, check);
+    } else if (check->type == CHECK_TYPE_GRPC) {
+        read_grpc(&fields, check);
     }
     codec_shut(&block, &fields);
     read_sharing(&block, check);

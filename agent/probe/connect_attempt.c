@@ -55,6 +55,7 @@ void attempt_release(struct connect_engine *engine, struct attempt *attempt, enu
         leave_linger_list(engine, attempt);
     }
     attempt_drop_tls(attempt);
+    attempt_drop_call(attempt);
     *attempt = (struct attempt){.fd = -1};
     probe_places_release(&engine->places, attempt_index(engine, attempt));
 }
@@ -101,4 +102,13 @@ void attempt_end_too_late(struct connect_engine *engine, struct attempt *attempt
 {
     deliver(engine, attempt, timeout_reason, true);
     attempt_release(engine, attempt, END_BY_RST);
+}
+
+void attempt_part_politely(struct connect_engine *engine, struct attempt *attempt)
+{
+    attempt_drop_tls(attempt);
+    attempt_drop_call(attempt);
+    attempt->n_received = 0;
+    attempt_begin_linger(engine, attempt);
+    attempt_linger(engine, attempt);
 }

@@ -18,17 +18,19 @@ enum attempt_step {
     STEP_CONNECTING,
     STEP_SENDING,
     STEP_RECEIVING,
-    STEP_SECURED,  /* within TLS, both ways */
+    STEP_TALKING,  /* within TLS, or HTTP/2: both ways */
     STEP_LINGERING /* the result is out, the connection is being closed */
 };
 
 struct tls_contexts;
 struct tls_session;
+struct grpc_call;
 
 struct attempt {
     struct probe_attempt probe; /* target NULL when lingering: nothing of it is needed any more */
     struct http_reply reply;
     struct tls_session *tls; /* NULL = none; owned */
+    struct grpc_call *call;  /* likewise */
     struct cert_end cert;
     uint32_t n_received;
     int fd;
@@ -84,6 +86,17 @@ bool attempt_send(struct connect_engine *engine, struct attempt *attempt, const 
 size_t attempt_read(struct connect_engine *engine, struct attempt *attempt, void *bytes,
                     size_t n_bytes);
 
+/* Send some of these bytes. Returns how many; 0: the socket takes no more for now, or is closed
+ * already, which reading will tell, or with ret_errnum above 0 that failed. */
+size_t attempt_send_some(struct attempt *attempt, const void *bytes, size_t n_bytes,
+                         int *ret_errnum);
+/* As attempt_read, but not more than LIMIT_TLS_BYTES of the connection: beyond, the probe ends with
+ * that reason. */
+size_t attempt_read_bounded(struct connect_engine *engine, struct attempt *attempt, void *bytes,
+                            size_t n_bytes, enum probe_reason beyond);
+/* The result is out and so is our goodbye: drop what was inside, wait for the backend's FIN. */
+void attempt_part_politely(struct connect_engine *engine, struct attempt *attempt);
+
 /* The http part (connect_http.c): each goes on as far as the socket allows. */
 void attempt_send_request(struct connect_engine *engine, struct attempt *attempt);
 void attempt_receive(struct connect_engine *engine, struct attempt *attempt);
@@ -93,6 +106,19 @@ void attempt_begin_tls(struct connect_engine *engine, struct attempt *attempt);
 void attempt_run_tls(struct connect_engine *engine, struct attempt *attempt);
 void attempt_drop_tls(struct attempt *attempt);
 void connect_engine_drop_tls(struct connect_engine *engine);
+/* The gRPC part (connect_grpc.c; in its place connect_grpc_absent.c): in the clear, */
+void attempt_begin_grpc(struct connect_engine *engine, struct attempt *attempt);
+void attempt_run_grpc(struct connect_engine *engine, struct attempt *attempt);
+/* and what it says and hears, for who carries it. False: no memory. */
+bool attempt_begin_call(struct attempt *attempt);
+size_t attempt_call_output(struct attempt *attempt, const void **ret_bytes);
+void attempt_call_sent(struct attempt *attempt, size_t n_bytes);
+bool attempt_take_call(struct attempt *attempt, const void *bytes, size_t n_bytes);
+/* When its output is sent. REASON_NONE: there is more to come. Else the result; its number is in
+ * reply.status. */
+enum probe_reason attempt_judge_call(struct attempt *attempt);
+void attempt_finish_call(struct attempt *attempt);
+void attempt_drop_call(struct attempt *attempt);
 /* The line part (connect_line.c), likewise. */
 void attempt_send_line(struct connect_engine *engine, struct attempt *attempt);
 void attempt_receive_line(struct connect_engine *engine, struct attempt *attempt);

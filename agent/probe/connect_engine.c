@@ -51,8 +51,12 @@ static void complete_connect(struct connect_engine *engine, struct attempt *atte
         attempt_end_too_late(engine, attempt, REASON_CONNECT_TIMEOUT);
         return;
     }
-    if (check->type == CHECK_TYPE_TLS) {
+    if (check_is_secured(check)) {
         attempt_begin_tls(engine, attempt);
+        return;
+    }
+    if (check->type == CHECK_TYPE_GRPC) {
+        attempt_begin_grpc(engine, attempt);
         return;
     }
     if (check->type == CHECK_TYPE_HTTP || has_line(check)) {
@@ -104,8 +108,12 @@ static void on_event(struct probe_engine *base, const struct epoll_event *event)
             receive_part(engine, attempt);
         }
         break;
-    case STEP_SECURED:
-        attempt_run_tls(engine, attempt);
+    case STEP_TALKING:
+        if (attempt->tls != NULL) {
+            attempt_run_tls(engine, attempt);
+        } else {
+            attempt_run_grpc(engine, attempt);
+        }
         break;
     case STEP_LINGERING:
         attempt_linger(engine, attempt);
@@ -128,7 +136,7 @@ static void on_timer(struct connect_engine *engine, struct attempt *attempt)
         break;
     case STEP_SENDING:
     case STEP_RECEIVING:
-    case STEP_SECURED:
+    case STEP_TALKING:
         probe_note(&engine->base, PROBE_STEP_DEADLINE);
         attempt_end(engine, attempt, REASON_RECV_RESPONSE_TIMEOUT);
         break;

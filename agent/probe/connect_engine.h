@@ -1,6 +1,6 @@
 /* The probe engine that needs no rights: ordinary TCP sockets, non-blocking, one epoll instance.
  *
- * Makes tcp full, http and tls. How a probe goes (spec.md 4):
+ * Makes tcp full, http, tls and grpc. How a probe goes (spec.md 4):
  *  - tcp: SYN, SYN-ACK, ACK; passed; RST at once (TCP_CLOSE_FIN: FIN). A reset that follows the
  *    SYN-ACK changes nothing, whether it is seen before or after.
  *  - http: connect, send, read until the header block is complete; the result is known there. Then
@@ -10,6 +10,7 @@
  *  - tls, if it was enabled: connect, handshake, passed; with an http part the request inside, as
  *    above. Then close_notify and the same wait for the server's FIN. At most LIMIT_TLS_BYTES are
  *    read.
+ *  - grpc, likewise: connect, or the handshake; the call and its answer; GOAWAY and that wait.
  *  - SYN repeats are the kernel's: at 1 s and 3 s, with later kernels each second at first.
  *
  * See probe_engine.h for the contract of its functions. */
@@ -32,5 +33,7 @@ int connect_engine_new(uint32_t capacity, const struct probe_lateness *lateness,
 /* From now on it makes tls probes, too; reads the system's certificates, which takes some
  * milliseconds. False: this agent was built without them, or there is no memory. */
 bool connect_engine_enable_tls(struct probe_engine *engine);
+/* And grpc probes, after the former those within TLS as well. False: built without them. */
+bool connect_engine_enable_grpc(struct probe_engine *engine);
 
 #endif

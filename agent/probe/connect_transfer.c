@@ -1,4 +1,4 @@
-/* What the http part and the line part of the connect engine have in common: bytes out until the
+/* What the parts of the connect engine have in common: bytes out until the
  * socket is full, bytes in until nothing is there, and what a broken connection comes to. */
 #include <errno.h>
 #include <sys/socket.h>
@@ -6,6 +6,8 @@
 #include "agent/probe/connect_attempt.h"
 #include "agent/probe/probe_errno.h"
 #include "agent/probe/probe_note.h"
+#include "common/base/limits.h"
+#include "common/base/plant.h"
 
 bool attempt_send(struct connect_engine *engine, struct attempt *attempt, const void *bytes,
                   size_t n_bytes)
@@ -62,4 +64,36 @@ size_t attempt_read(struct connect_engine *engine, struct attempt *attempt, void
         attempt_end(engine, attempt, reason);
     }
     return 0;
+}
+
+size_t attempt_send_some(struct attempt *attempt, const void *bytes, size_t n_bytes,
+                         int *ret_errnum)
+{
+    ssize_t n;
+
+    do {
+        n = send(attempt->fd, bytes, n_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+    } while (n < 0 && errno == EINTR);
+    if (n >= 0) {
+        return (size_t)n;
+    }
+    if (errno == EPIPE || errno == ECONNRESET) {
+        attempt->is_readable = true;
+    } else if (errno != EAGAIN) {
+        *ret_errnum = errno;
+    }
+    return 0;
+}
+
+size_t attempt_read_bounded(struct connect_engine *engine, struct attempt *attempt, void *bytes,
+                            size_t n_bytes, enum probe_reason beyond)
+{
+    size_t most = plant_is("tls-endless") ? 10 * LIMIT_TLS_BYTES : LIMIT_TLS_BYTES;
+    size_t left = most - attempt->n_received;
+
+    if (left == 0) {
+        attempt_end(engine, attempt, beyond);
+        return 0;
+    }
+    return attempt_read(engine, attempt, bytes, left < n_bytes ? left : n_bytes);
 }

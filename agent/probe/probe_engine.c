@@ -31,6 +31,7 @@ uint32_t probe_capability_of(const struct target_definition *definition)
     case CHECK_TYPE_TLS:
         return PROBE_CAN_TLS;
     case CHECK_TYPE_GRPC:
+        return check_is_secured(check) ? PROBE_CAN_GRPC_TLS : PROBE_CAN_GRPC;
     case CHECK_TYPE_NONE:
         break;
     }
@@ -50,6 +51,8 @@ char *probe_capabilities_format(uint32_t capabilities, char *text, size_t text_b
         {PROBE_CAN_UDP_PORT_ECHO, "udp-port+echo"},
         {PROBE_CAN_UDP_EXCHANGE, "udp-exchange"},
         {PROBE_CAN_TLS, "tls"},
+        {PROBE_CAN_GRPC, "grpc"},
+        {PROBE_CAN_GRPC_TLS, "grpc-tls"},
     };
     size_t at = 0;
 

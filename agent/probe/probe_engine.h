@@ -38,10 +38,12 @@ enum probe_capability {
     PROBE_CAN_UDP_PORT = 1 << 3,
     PROBE_CAN_UDP_PORT_ECHO = 1 << 4,
     PROBE_CAN_UDP_EXCHANGE = 1 << 5,
-    PROBE_CAN_TLS = 1 << 6
+    PROBE_CAN_TLS = 1 << 6,
+    PROBE_CAN_GRPC = 1 << 7,
+    PROBE_CAN_GRPC_TLS = 1 << 8 /* with both parts */
 };
 /* Kinds that an agent may be built without. */
-#define PROBE_OPTIONAL ((uint32_t)PROBE_CAN_TLS)
+#define PROBE_OPTIONAL ((uint32_t)(PROBE_CAN_TLS | PROBE_CAN_GRPC | PROBE_CAN_GRPC_TLS))
 
 /* The one bit that a definition asks for; 0 = a kind that no engine of this version makes. */
 uint32_t probe_capability_of(const struct target_definition *definition);

@@ -92,10 +92,13 @@ static struct probe_engine *open_engine(struct job *job)
 
     if (needed == PROBE_CAN_TCP_HALF_OPEN) {
         rc = packet_engine_new(CAPACITY, &job->lateness, &job->counters, &engine, &err);
-    } else if ((needed & (PROBE_CAN_TCP_FULL | PROBE_CAN_HTTP | PROBE_CAN_TLS)) != 0) {
+    } else if ((needed & (PROBE_CAN_TCP_FULL | PROBE_CAN_HTTP | PROBE_OPTIONAL)) != 0) {
         rc = connect_engine_new(CAPACITY, &job->lateness, &engine, &err);
-        if (rc == 0 && needed == PROBE_CAN_TLS) {
+        if (rc == 0 && (needed & (PROBE_CAN_TLS | PROBE_CAN_GRPC_TLS)) != 0) {
             (void)connect_engine_enable_tls(engine); /* or it cannot: see below */
+        }
+        if (rc == 0 && (needed & (PROBE_CAN_GRPC | PROBE_CAN_GRPC_TLS)) != 0) {
+            (void)connect_engine_enable_grpc(engine);
         }
     } else {
         rc = udp_engine_new(CAPACITY, &job->lateness, &job->counters, &engine, &err);
@@ -107,6 +110,7 @@ static struct probe_engine *open_engine(struct job *job)
     snprintf(job->report.engine, sizeof job->report.engine, "%s", engine->name);
     if ((engine->capabilities & needed) == 0) {
         refuse(job, needed == PROBE_CAN_UDP_PORT_ECHO ? REASON_LOCAL_NO_PERMISSION
+                    : (needed & PROBE_OPTIONAL) != 0  ? REASON_LOCAL_NOT_BUILT
                                                       : REASON_LOCAL_UNSUPPORTED);
         engine->ops->free(engine);
         return NULL;

@@ -169,16 +169,17 @@ static void add_engine(struct probe_thread *thread, struct probe_engine *engine)
     thread->capabilities |= engine->capabilities;
 }
 
-static int add_connect_engine(struct probe_thread *thread, uint32_t in_flight_max, bool with_tls,
-                              struct errmsg *err)
+static int add_connect_engine(struct probe_thread *thread, uint32_t in_flight_max,
+                              bool with_options, struct errmsg *err)
 {
     struct probe_engine *engine;
     int rc = connect_engine_new(in_flight_max, &thread->lateness, &engine, err);
 
     if (rc == 0) {
-        if (with_tls) {
-            (void)connect_engine_enable_tls(
-                engine); /* or such probes say that they cannot be made */
+        if (with_options) {
+            /* Or such probes say that they cannot be made. */
+            (void)connect_engine_enable_tls(engine);
+            (void)connect_engine_enable_grpc(engine);
         }
         add_engine(thread, engine);
     }

@@ -20,10 +20,10 @@
 struct probe_thread_options {
     struct probe_loop_options loop; /* in_flight_max 0 = LIMIT_PROBES_IN_FLIGHT */
     uint32_t ring_results;          /* 0 = LIMIT_RESULT_RING */
-    bool makes_packets;             /* tls, tcp half-open and udp, too, if this process has the
-                                       rights */
-    struct wake *results_wake;      /* signaled when results wait; kept */
-    struct watchdog_loop *watched;  /* beaten in each turn; kept; NULL = none */
+    bool makes_packets;            /* tls, grpc, tcp half-open and udp, too, if this process has the
+                                      rights */
+    struct wake *results_wake;     /* signaled when results wait; kept */
+    struct watchdog_loop *watched; /* beaten in each turn; kept; NULL = none */
 };
 
 struct probe_thread;

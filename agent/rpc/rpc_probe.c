@@ -321,8 +321,9 @@ static const char *kind_word(const struct health_check *check)
                                                    : "udp-port";
     case CHECK_TYPE_TLS:
         return "tls";
-    case CHECK_TYPE_NONE:
     case CHECK_TYPE_GRPC:
+        return check_is_secured(check) ? "grpc-tls" : "grpc";
+    case CHECK_TYPE_NONE:
         break;
     }
     return "";

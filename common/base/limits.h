@@ -31,12 +31,13 @@
 #define LIMIT_DESCRIPTION_BYTES 128
 #define LIMIT_LABEL_KEY_BYTES 63
 #define LIMIT_LABEL_VALUE_BYTES 128
-#define LIMIT_PATH_BYTES 80   /* http check path */
-#define LIMIT_DOMAIN_BYTES 80 /* http check domain, server name of a tls check */
-#define LIMIT_ALPN_BYTES 16   /* name of a protocol inside TLS */
-#define LIMIT_TLS_BYTES 65536 /* of one connection of a tls check, from its backend */
-#define LIMIT_WARN_DAYS 365   /* before a certificate ends */
-#define LIMIT_CHECKS 8        /* of one backend; each is a probe of its own */
+#define LIMIT_PATH_BYTES 80         /* http check path */
+#define LIMIT_DOMAIN_BYTES 80       /* http check domain, server name of a tls check */
+#define LIMIT_GRPC_SERVICE_BYTES 80 /* name of a service in a grpc check */
+#define LIMIT_ALPN_BYTES 16         /* name of a protocol inside TLS */
+#define LIMIT_TLS_BYTES 65536       /* of one connection of a tls or grpc check, from its backend */
+#define LIMIT_WARN_DAYS 365         /* before a certificate ends */
+#define LIMIT_CHECKS 8              /* of one backend; each is a probe of its own */
 #define LIMIT_CHECK_NAME_BYTES 32
 #define LIMIT_UDP_PAYLOAD_BYTES 512
 #define LIMIT_CHECK_LINE_BYTES                                                                \

@@ -38,6 +38,11 @@ bool check_asks_http(const struct health_check *check)
     return check->http.method != HTTP_METHOD_NONE;
 }
 
+bool check_is_secured(const struct health_check *check)
+{
+    return check->tls.verify != TLS_VERIFY_UNSET;
+}
+
 bool check_passes_by_silence(const struct health_check *check)
 {
     return check->type == CHECK_TYPE_UDP && check->udp.method != UDP_EXCHANGE;

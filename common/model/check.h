@@ -17,7 +17,7 @@ enum check_type {
     CHECK_TYPE_HTTP = 2,
     CHECK_TYPE_UDP = 3,
     CHECK_TYPE_TLS = 4,
-    CHECK_TYPE_GRPC = 5 /* a later stage */
+    CHECK_TYPE_GRPC = 5
 };
 
 enum tcp_handshake {
@@ -128,6 +128,10 @@ struct tls_check {
     char alpn[LIMIT_ALPN_BYTES + 1];          /* the protocol that must be chosen; empty = none */
 };
 
+struct grpc_check {
+    char service[LIMIT_GRPC_SERVICE_BYTES + 1]; /* empty = the server as a whole */
+};
+
 struct health_check {
     bool is_enabled;
     uint8_t type;   /* enum check_type */
@@ -141,7 +145,9 @@ struct health_check {
     struct http_check http;      /* CHECK_TYPE_HTTP, and of CHECK_TYPE_TLS if one is sent inside;
                                     else zero */
     struct udp_check udp;        /* CHECK_TYPE_UDP only; else zero */
-    struct tls_check tls;        /* CHECK_TYPE_TLS only; else zero */
+    struct tls_check tls;        /* CHECK_TYPE_TLS, and of CHECK_TYPE_GRPC if it is within TLS; else
+                                    zero */
+    struct grpc_check grpc;      /* CHECK_TYPE_GRPC only; else zero */
     /* N7: how many observers probe each target while all is well (agent/core/share.h); 0 = all.
      * 1..LIMIT_NODES; as many as there are observers, or more, is all. */
     uint8_t probers;
@@ -169,6 +175,8 @@ struct named_check {
 
 /* Whether it has a request of its fields `http`, in the clear or inside TLS. */
 bool check_asks_http(const struct health_check *check);
+/* Whether it is made within TLS. */
+bool check_is_secured(const struct health_check *check);
 /* Whether a UDP check waits for T before it passes, since silence is what it wants (S48, S98). */
 bool check_passes_by_silence(const struct health_check *check);
 /* Targets of the check that differ from node to node in who probes them, or when. */

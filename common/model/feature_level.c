@@ -18,9 +18,9 @@ static bool has_udp_check(const struct server_group *group)
     return group->check.type == CHECK_TYPE_UDP;
 }
 
-static bool has_tls_check(const struct server_group *group)
+static bool has_tls_or_grpc_check(const struct server_group *group)
 {
-    return group->check.type == CHECK_TYPE_TLS;
+    return group->check.type == CHECK_TYPE_TLS || group->check.type == CHECK_TYPE_GRPC;
 }
 
 static bool has_udp_protocol(const struct server_group *group)
@@ -56,7 +56,7 @@ static bool uses_slow_start(const struct server_group *group)
 /* In the order of levels; ends with an empty one. */
 static const struct leveled_field group_fields[] = {
     {"check.type", 3, has_udp_check},
-    {"check.type", 3, has_tls_check},
+    {"check.type", 3, has_tls_or_grpc_check},
     {"protocol", 3, has_udp_protocol},
     {"check.probers", 3, uses_probers},
     {"check.recheck", 3, uses_recheck},

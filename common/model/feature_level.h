@@ -17,8 +17,8 @@
 #include "common/model/change.h"
 
 #define FEATURE_LEVEL_BASE 2 /* everything without a level of its own */
-/* 3: the committed level itself; udp and tls checks, lines of tcp checks, groups of protocol udp
- * and tcp_udp; probers and recheck of a check, and votes that waver; several checks */
+/* 3: the committed level itself; udp, tls and grpc checks, lines of tcp checks, groups of protocol
+ * udp and tcp_udp; probers and recheck of a check, and votes that waver; several checks */
 #define FEATURE_LEVEL 3
 
 /* Of this program: FEATURE_LEVEL. */

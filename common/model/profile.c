@@ -125,15 +125,20 @@ static void fill_http_fields(const struct profile_row *row, struct http_check *h
     http_codes_add(&http->expect, HTTP_CODE_MIN, row->check.http_code_last);
 }
 
+void profile_tls_defaults(struct tls_check *ret_tls)
+{
+    *ret_tls = (struct tls_check){
+        .verify = TLS_VERIFY_NONE, .min_version = TLS_VERSION_1_2, .warn_days = 14};
+}
+
 static void fill_type_fields(const struct profile_row *row, struct health_check *check)
 {
     switch ((enum check_type)check->type) {
     case CHECK_TYPE_NONE:
-    case CHECK_TYPE_GRPC:
+    case CHECK_TYPE_GRPC: /* in the clear, for the server as a whole */
         break;
     case CHECK_TYPE_TLS:
-        check->tls = (struct tls_check){
-            .verify = TLS_VERIFY_NONE, .min_version = TLS_VERSION_1_2, .warn_days = 14};
+        profile_tls_defaults(&check->tls);
         break;
     case CHECK_TYPE_TCP:
         check->tcp = row->check.tcp;

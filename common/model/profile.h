@@ -23,6 +23,8 @@ void profile_check_defaults(enum profile profile, enum protocol protocol, enum c
 enum rule_kind profile_rule(enum profile profile);
 /* The fields of a request that a tls check makes inside: it has none of its own by default. */
 void profile_http_defaults(enum profile profile, struct http_check *ret_http);
+/* The fields of TLS, of every profile; a grpc check is in the clear by default. */
+void profile_tls_defaults(struct tls_check *ret_tls);
 /* Weight 100; admin state not said (see struct backend). */
 void profile_backend_defaults(enum profile profile, struct backend *ret_backend);
 

@@ -45,6 +45,12 @@ enum probe_class {
       "the certificate is not of the server name")                                 \
     X(REASON_TLS_CERT_UNTRUSTED, 16, PROBE_FAIL, "TLS_CERT_UNTRUSTED",             \
       "the certificate is not signed by an authority that this node trusts")       \
+    X(REASON_GRPC_NOT_SERVING, 17, PROBE_FAIL, "GRPC_NOT_SERVING",                 \
+      "the gRPC health service does not say SERVING")                              \
+    X(REASON_GRPC_STATUS, 18, PROBE_FAIL, "GRPC_STATUS",                           \
+      "the gRPC call ended with an error: its status")                             \
+    X(REASON_GRPC_INVALID, 19, PROBE_FAIL, "GRPC_INVALID",                         \
+      "the answer is not valid HTTP/2 or gRPC, or the call was refused")           \
     X(REASON_LOCAL_NO_DESCRIPTOR, 32, PROBE_INCONCLUSIVE, "LOCAL_NO_DESCRIPTOR",   \
       "this node has no free file descriptor")                                     \
     X(REASON_LOCAL_NO_PORT, 33, PROBE_INCONCLUSIVE, "LOCAL_NO_PORT",               \

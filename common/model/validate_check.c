@@ -52,10 +52,12 @@ static int check_foreign_fields(const struct object *object, const struct health
         {"tcp", "tcp", 1U << CHECK_TYPE_TCP},
         {"http", "http or tls", 1U << CHECK_TYPE_HTTP | 1U << CHECK_TYPE_TLS},
         {"udp", "udp", 1U << CHECK_TYPE_UDP},
-        {"tls", "tls", 1U << CHECK_TYPE_TLS},
+        {"tls", "tls or grpc", 1U << CHECK_TYPE_TLS | 1U << CHECK_TYPE_GRPC},
+        {"grpc", "grpc", 1U << CHECK_TYPE_GRPC},
     };
     const bool is_there[] = {has_tcp_fields(&check->tcp), has_http_fields(&check->http),
-                             has_udp_fields(&check->udp), has_tls_fields(&check->tls)};
+                             has_udp_fields(&check->udp), has_tls_fields(&check->tls),
+                             check->grpc.service[0] != '\0'};
 
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         if (is_there[i] && (rules[i].mask >> check->type & 1U) == 0) {
@@ -241,6 +243,24 @@ static int check_tls(const struct object *object, const struct tls_check *tls, s
     return 0;
 }
 
+static int check_grpc(const struct object *object, const struct health_check *check,
+                      struct errmsg *err)
+{
+    if (!validate_holds_only(check->grpc.service, "", true)) {
+        return object_refuse(object, err, ERR_INVALID,
+                             "check.grpc.service must be 1..%d visible ASCII characters",
+                             LIMIT_GRPC_SERVICE_BYTES);
+    }
+    if (!check_is_secured(check)) {
+        return 0;
+    }
+    if (check->tls.alpn[0] != '\0') {
+        return object_refuse(object, err, ERR_INVALID,
+                             "check.tls.alpn must be left out with check.type grpc: it is h2");
+    }
+    return check_tls(object, &check->tls, err);
+}
+
 static int check_type_fields(const struct object *object, const struct server_group *group,
                              const struct health_check *check, struct errmsg *err)
 {
@@ -266,11 +286,13 @@ static int check_type_fields(const struct object *object, const struct server_gr
         rc = check_foreign_fields(object, check, err);
         rc = rc != 0 ? rc : check_tls(object, &check->tls, err);
         return rc != 0 || !check_asks_http(check) ? rc : check_http(object, &check->http, err);
-    case CHECK_TYPE_NONE:
     case CHECK_TYPE_GRPC:
+        rc = check_foreign_fields(object, check, err);
+        return rc != 0 ? rc : check_grpc(object, check, err);
+    case CHECK_TYPE_NONE:
         break;
     }
-    return object_refuse_yet(object, "check.type", word, "tcp`, `http`, `udp` or `tls", err);
+    return rc; /* no type: refused before */
 }
 
 /* Under `local` each node needs votes of its own; and a rule that asks for more votes than there

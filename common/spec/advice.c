@@ -60,7 +60,7 @@ const struct spec_advice spec_advice[SPEC_N_ADVICE] = {
                      "prober decides alone, and two can only agree or wait."},
     [OPTIONAL_PART] =
         {"optional-part", "group.check.tls", false,
-         "An agent may be built without tls checks: nodectl node describe says so, its "
+         "An agent may be built without tls and grpc checks: nodectl node describe says so, its "
          "probes of this group are inconclusive (LOCAL_NOT_BUILT), and it has no "
          "vote on it."},
 };
@@ -105,7 +105,8 @@ static bool applies(enum advice_row row, const struct server_group *group,
     case FEW_PROBERS:
         return check->is_enabled && check->probers != 0 && check->probers < 3;
     case OPTIONAL_PART:
-        return check->is_enabled && check->type == CHECK_TYPE_TLS;
+        return check->is_enabled &&
+               (check->type == CHECK_TYPE_TLS || check->type == CHECK_TYPE_GRPC);
     }
     return false;
 }

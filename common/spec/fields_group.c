@@ -191,12 +191,33 @@ static const struct spec_field tls_fields[] = {
 static const struct spec_table tls_table = {"tls", tls_fields, COUNT(tls_fields),
                                             "What a tls check asks and what passes."};
 
-/* The http part of a tls check is there or not. */
+static const struct spec_field grpc_fields[] = {
+    {.name = "service",
+     .type = SPEC_TYPE_TEXT,
+     .flags = SPEC_OMIT_ZERO,
+     AT(grpc_check, service),
+     .min = 1,
+     .max = LIMIT_GRPC_SERVICE_BYTES,
+     .example = "shop.Orders",
+     .help = "The service whose health is asked for; without it that of the server as a whole."},
+};
+static const struct spec_table grpc_table = {
+    "grpc", grpc_fields, COUNT(grpc_fields),
+    "What a grpc check asks: grpc.health.v1.Health/Check, and only SERVING passes."};
+
+/* The http part of a tls check, and the tls part of a grpc check, are there or not. */
 static bool has_http(const void *check)
 {
     const struct health_check *of = check;
 
     return of->type == CHECK_TYPE_HTTP || check_asks_http(of);
+}
+
+static bool has_tls(const void *check)
+{
+    const struct health_check *of = check;
+
+    return of->type == CHECK_TYPE_TLS || check_is_secured(of);
 }
 
 /* The first two are of a check in a list. */
@@ -229,9 +250,9 @@ static const struct spec_field check_fields[] = {
      .flags = SPEC_BY_PROFILE,
      AT(health_check, type),
      .names = &names_check_type,
-     .later = "grpc",
      .help = "The kind of probe. tls passes when the handshake is done, or with http beside it "
-             "when that request is answered inside (https)."},
+             "when that request is answered inside (https); grpc when the health service of the "
+             "backend says SERVING, in the clear or with tls beside it."},
     {.name = "port",
      .type = SPEC_TYPE_UINT,
      .flags = SPEC_BY_PROFILE,
@@ -324,13 +345,21 @@ static const struct spec_field check_fields[] = {
      .help = "Fields of a udp check."},
     {.name = "tls",
      .type = SPEC_TYPE_OBJECT,
-     .when_value = CHECK_TYPE_TLS,
-     .when_offset = (uint32_t)offsetof(struct health_check, type),
-     .when_text = "check.type tls",
+     .when = has_tls,
+     .when_text = "check.type tls or grpc",
      AT(health_check, tls),
      .fields = &tls_table,
-     .help = "Fields of a tls check. It needs a part of the agent that can be left out when it is "
+     .help = "Fields of a tls check. Beside a grpc check: it is made within TLS, by \"tls: {}\" "
+             "with the defaults. It needs a part of the agent that can be left out when it is "
              "built: where that is so the probe is inconclusive (LOCAL_NOT_BUILT)."},
+    {.name = "grpc",
+     .type = SPEC_TYPE_OBJECT,
+     .when_value = CHECK_TYPE_GRPC,
+     .when_offset = (uint32_t)offsetof(struct health_check, type),
+     .when_text = "check.type grpc",
+     AT(health_check, grpc),
+     .fields = &grpc_table,
+     .help = "Fields of a grpc check, which an agent may be built without as well."},
     {.name = "source",
      .flags = SPEC_LATER,
      .help = "The address that probes come from; the node's own for now."},

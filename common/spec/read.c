@@ -238,7 +238,7 @@ void read_start_check(const struct reading *reading, const struct doc_node *map,
         profile_http_defaults(reading->profile, &check->http);
     }
     if (check->type != CHECK_TYPE_TLS && find_map(map, "tls") != NULL) {
-        check->tls.verify = TLS_VERIFY_NONE; /* an empty one is refused, too */
+        profile_tls_defaults(&check->tls); /* where there may be none, it is refused */
     }
     if (check_asks_http(check) && domain != NULL && domain[0] != '\0') {
         check->http.host = HTTP_HOST_DOMAIN;

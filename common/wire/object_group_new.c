@@ -114,6 +114,16 @@ static Jury__V1__TlsCheck *tls_new(struct wire_arena *arena, const struct tls_ch
     return message;
 }
 
+static Jury__V1__GrpcCheck *grpc_new(struct wire_arena *arena, const struct grpc_check *grpc)
+{
+    Jury__V1__GrpcCheck *message = WIRE_NEW(arena, Jury__V1__GrpcCheck, jury__v1__grpc_check);
+
+    if (message != NULL) {
+        message->service = wire_text(arena, grpc->service);
+    }
+    return message;
+}
+
 static Jury__V1__HealthCheck *check_new(struct wire_arena *arena, const struct health_check *check)
 {
     Jury__V1__HealthCheck *message = WIRE_NEW(arena, Jury__V1__HealthCheck, jury__v1__health_check);
@@ -147,8 +157,11 @@ static Jury__V1__HealthCheck *check_new(struct wire_arena *arena, const struct h
         message->tls = tls_new(arena, &check->tls);
         message->http = check_asks_http(check) ? http_new(arena, &check->http) : NULL;
         break;
-    case CHECK_TYPE_NONE:
     case CHECK_TYPE_GRPC:
+        message->grpc = grpc_new(arena, &check->grpc);
+        message->tls = check_is_secured(check) ? tls_new(arena, &check->tls) : NULL;
+        break;
+    case CHECK_TYPE_NONE:
         break;
     }
     return message;

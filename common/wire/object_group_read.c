@@ -159,13 +159,18 @@ static int read_check_type(const Jury__V1__HealthCheck *message, struct health_c
         foreign = "http";
     } else if (message->udp != NULL && check->type != CHECK_TYPE_UDP) {
         foreign = "udp";
-    } else if (message->tls != NULL && check->type != CHECK_TYPE_TLS) {
+    } else if (message->tls != NULL && check->type != CHECK_TYPE_TLS &&
+               check->type != CHECK_TYPE_GRPC) {
         foreign = "tls";
+    } else if (message->grpc != NULL && check->type != CHECK_TYPE_GRPC) {
+        foreign = "grpc";
     }
     if (foreign != NULL) {
         return errmsg_set(err, ERR_INVALID,
                           "check.%s is allowed only with check.type %s, this check is %s", foreign,
-                          strcmp(foreign, "http") == 0 ? "http or tls" : foreign,
+                          strcmp(foreign, "http") == 0  ? "http or tls"
+                          : strcmp(foreign, "tls") == 0 ? "tls or grpc"
+                                                        : foreign,
                           names_word(&names_check_type, check->type));
     }
     int rc = message->tcp != NULL ? read_tcp(message->tcp, &check->tcp, err) : 0;
@@ -177,6 +182,10 @@ static int read_check_type(const Jury__V1__HealthCheck *message, struct health_c
     }
     if (rc == 0 && message->tls != NULL) {
         rc = read_tls(message->tls, &check->tls, err);
+    }
+    if (rc == 0 && message->grpc != NULL) {
+        rc = read_text("check.grpc.service", message->grpc->service, check->grpc.service,
+                       sizeof check->grpc.service, err);
     }
     return rc;
 }
@@ -211,6 +220,9 @@ static int read_check(const Jury__V1__HealthCheck *message, const struct server_
                            (enum check_type)type, check);
     if (check->type == CHECK_TYPE_TLS && message->http != NULL) {
         profile_http_defaults((enum profile)group->profile, &check->http);
+    }
+    if (check->type == CHECK_TYPE_GRPC && message->tls != NULL) {
+        profile_tls_defaults(&check->tls);
     }
     if (message->enabled_choice_case == JURY__V1__HEALTH_CHECK__ENABLED_CHOICE_ENABLED) {
         check->is_enabled = message->enabled;

@@ -4,6 +4,7 @@
  * Reads commands from standard input, a line each, until it ends:
  *   set SLOT type=http to=127.0.0.1:80 T=500 I=100 path=/x expect=200-299+302 source=ADDRESS ...
  *   set SLOT type=tls to=... sni=NAME verify=ca minVersion=1.0 alpn=h2 warnDays=14 inside=http ...
+ *   set SLOT type=grpc to=... service=NAME within=tls ...
  *   remove SLOT
  *   publish                the changes since the last publish become the plan
  *   counts                 prints a line with them
@@ -116,7 +117,7 @@ static bool parse_udp_field(struct udp_check *udp, const char *field, const char
     return true;
 }
 
-/* False: no field of tls. */
+/* False: no field of tls or grpc. */
 static bool parse_tls_field(struct health_check *check, const char *field, const char *value)
 {
     if (strcmp(field, "sni") == 0) {
@@ -127,6 +128,8 @@ static bool parse_tls_field(struct health_check *check, const char *field, const
         check->tls.min_version = word(&names_tls_version, value);
     } else if (strcmp(field, "alpn") == 0) {
         str_copy(check->tls.alpn, sizeof check->tls.alpn, value);
+    } else if (strcmp(field, "service") == 0) {
+        str_copy(check->grpc.service, sizeof check->grpc.service, value);
     } else if (strcmp(field, "warnDays") == 0) {
         check->tls.warn_days = (uint16_t)number(value);
     } else {
@@ -190,6 +193,7 @@ static void set(struct tool *tool, char *arguments)
     char *save = NULL;
     char *slot = strtok_r(arguments, " ", &save);
     bool has_http = false; /* inside tls */
+    bool has_tls = false;  /* around grpc */
     struct probe_target target = {
         .definition.check =
             {.type = CHECK_TYPE_TCP,
@@ -210,13 +214,20 @@ static void set(struct tool *tool, char *arguments)
     target.id.birth = ++tool->next_birth;
     for (char *field = strtok_r(NULL, " ", &save); field != NULL;
          field = strtok_r(NULL, " ", &save)) {
-        has_http = has_http || strcmp(field, "inside=http") == 0;
-        if (strcmp(field, "inside=http") != 0) {
+        if (strcmp(field, "inside=http") == 0) {
+            has_http = true;
+        } else if (strcmp(field, "within=tls") == 0) {
+            has_tls = true;
+        } else {
             parse_field(&target, field);
         }
     }
-    if (target.definition.check.type == CHECK_TYPE_TLS && !has_http) {
-        target.definition.check.http = (struct http_check){0};
+    struct health_check *check = &target.definition.check;
+    if (check->type != CHECK_TYPE_HTTP && !has_http) {
+        check->http = (struct http_check){0};
+    }
+    if (check->type != CHECK_TYPE_TLS && !has_tls) {
+        check->tls = (struct tls_check){0};
     }
     if (probe_plan_editor_set(&tool->editor, &target, false) != 0) {
         die("cannot set slot %u", target.id.slot);

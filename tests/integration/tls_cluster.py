@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""https checks of a real web server by a cluster of real agents, from a document as a user writes it:
+"""https checks of a real web server, and gRPC checks of a real gRPC server, by a cluster of real agents,
+from documents as users write them:
 votes and verdicts, what `why`, `events` and the log say of a certificate that ends soon and of one that
 was renewed, and certificates that are verified. Each agent makes the probes itself.
 """
@@ -9,6 +10,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import grpc_servers  # noqa: E402
 import tls_servers as tls  # noqa: E402
 from cluster import Cluster, ROOT, check, free_port, run, wait_until  # noqa: E402
 from ctl import ask, here  # noqa: E402
@@ -32,8 +34,6 @@ http {{
     }}
 }}
 """
-
-FAST = "timeout: 1s, interval: 500ms, healthyThreshold: 2, unhealthyThreshold: 2, "
 
 
 class Nginx:
@@ -92,6 +92,26 @@ def each(cluster, what, words, text):
     print("on all nodes: %s" % what)
 
 
+def grpc_group(cluster, authority):
+    """One server in the clear, one within TLS, and a service that stops to serve."""
+    services = {"shop.Orders": grpc_servers.SERVING}
+    clear = grpc_servers.Server("127.0.0.1", services)
+    secure = grpc_servers.Server("127.0.0.1", services, authority, "near")
+    check_text = ("    type: grpc\n    timeout: 1s\n    interval: 500ms\n"
+                  "    grpc: {service: shop.Orders}\n")
+    apply(cluster, document("clear", clear.to, check_text))
+    apply(cluster, document("secure", secure.to, check_text +
+                            "    tls: {verify: ca, serverName: %s}\n" % tls.NAME))
+    each(cluster, "gRPC in the clear is healthy", ["why", "clear/" + clear.to], "is healthy")
+    each(cluster, "gRPC within TLS is healthy", ["why", "secure/" + secure.to], "is healthy")
+    each(cluster, "with its certificate", ["why", "secure/" + secure.to], "in 5 days: renew it")
+    services["shop.Orders"] = grpc_servers.NOT_SERVING
+    each(cluster, "it stops to serve", ["why", "clear/" + clear.to], "GRPC_NOT_SERVING (2)")
+    each(cluster, "and is unhealthy", ["why", "secure/" + secure.to], "is unhealthy")
+    clear.stop()
+    secure.stop()
+
+
 def test(options):
     with tempfile.TemporaryDirectory() as folder, Cluster(options) as cluster:
         os.chmod(folder, 0o755)
@@ -138,6 +158,7 @@ def test(options):
             each(cluster, "and a good one passes", why, "is healthy")
             apply(cluster, document("verified", nginx.at, verified % "other.test"))
             each(cluster, "one of another name is refused", why, "TLS_CERT_WRONG_NAME")
+            grpc_group(cluster, authority)
         finally:
             nginx.stop()
 

@@ -84,19 +84,26 @@ static void random_http(struct prng *prng, struct http_check *http)
     }
 }
 
-static void random_tls(struct prng *prng, struct health_check *check)
+static void random_tls(struct prng *prng, struct tls_check *tls)
 {
-    check->tls.verify = (uint8_t)between(prng, 1, 2);
-    check->tls.min_version = (uint8_t)between(prng, 1, 4);
-    check->tls.warn_days = (uint16_t)prng_below(prng, LIMIT_WARN_DAYS + 1);
-    if (check->tls.verify == TLS_VERIFY_CA || prng_below(prng, 2) == 0) {
-        random_name(prng, 1, LIMIT_DOMAIN_BYTES, check->tls.server_name);
+    tls->verify = (uint8_t)between(prng, 1, 2);
+    tls->min_version = (uint8_t)between(prng, 1, 4);
+    tls->warn_days = (uint16_t)prng_below(prng, LIMIT_WARN_DAYS + 1);
+    if (tls->verify == TLS_VERIFY_CA || prng_below(prng, 2) == 0) {
+        random_name(prng, 1, LIMIT_DOMAIN_BYTES, tls->server_name);
     }
     if (prng_below(prng, 2) == 0) {
-        random_name(prng, 1, LIMIT_ALPN_BYTES, check->tls.alpn);
+        random_name(prng, 1, LIMIT_ALPN_BYTES, tls->alpn);
+    }
+}
+
+static void random_grpc(struct prng *prng, struct health_check *check)
+{
+    if (prng_below(prng, 2) == 0) {
+        random_name(prng, 1, LIMIT_GRPC_SERVICE_BYTES, check->grpc.service);
     }
     if (prng_below(prng, 2) == 0) {
-        random_http(prng, &check->http);
+        random_tls(prng, &check->tls);
     }
 }
 
@@ -104,7 +111,7 @@ static void random_check(struct prng *prng, struct health_check *check)
 {
     memset(check, 0, sizeof *check);
     check->is_enabled = prng_below(prng, 4) != 0;
-    check->type = (uint8_t)between(prng, CHECK_TYPE_TCP, CHECK_TYPE_TLS);
+    check->type = (uint8_t)between(prng, CHECK_TYPE_TCP, CHECK_TYPE_GRPC);
     check->pacing = (uint8_t)between(prng, 1, 2);
     check->port = (uint16_t)prng_below(prng, 65536);
     check->timeout_ms = between(prng, 100, 300000);
@@ -122,7 +129,12 @@ static void random_check(struct prng *prng, struct health_check *check)
     } else if (check->type == CHECK_TYPE_HTTP) {
         random_http(prng, &check->http);
     } else if (check->type == CHECK_TYPE_TLS) {
-        random_tls(prng, check);
+        random_tls(prng, &check->tls);
+        if (prng_below(prng, 2) == 0) {
+            random_http(prng, &check->http);
+        }
+    } else if (check->type == CHECK_TYPE_GRPC) {
+        random_grpc(prng, check);
     } else {
         check->udp.method = (uint8_t)between(prng, 1, 3);
         check->udp.payload.n_bytes = (uint16_t)between(prng, 1, LIMIT_UDP_PAYLOAD_BYTES);

@@ -81,11 +81,6 @@ static void what_a_later_stage_brings_is_refused_by_name(void **unused)
                  WEB "check.tcp.close fin is not available yet: write `check.tcp.close: rst`");
     EXPECT_GROUP(g.check.pacing = PACING_FIXED, ERR_UNAVAILABLE_YET,
                  WEB "check.pacing fixed is not available yet: write `check.pacing: end-to-start`");
-    EXPECT_GROUP(
-        profile_check_defaults(PROFILE_NLB, PROTOCOL_TCP, CHECK_TYPE_GRPC, &g.check),
-        ERR_UNAVAILABLE_YET,
-        WEB
-        "check.type grpc is not available yet: write `check.type: tcp`, `http`, `udp` or `tls`");
     EXPECT_GROUP(g.profile = PROFILE_GWLB;
                  g.failover = FAILOVER_REBALANCE, ERR_UNAVAILABLE_YET,
                  WEB "failover rebalance is not available yet: write `failover: no-rebalance`");
@@ -248,11 +243,12 @@ static void tls_checks_are_checked(void **unused)
                g.check.http.path[0] = 'x', ERR_INVALID,
                WEB "check.http.path must be 1..80 visible ASCII characters beginning with \"/\"");
     EXPECT_GROUP(g.check.tls.verify = TLS_VERIFY_NONE, ERR_INVALID,
-                 WEB "check.tls is allowed only with check.type tls, this check is tcp");
-    EXPECT_GROUP(profile_check_defaults(PROFILE_NLB, PROTOCOL_TCP, CHECK_TYPE_HTTP, &g.check);
-                 g.check.tls.verify = TLS_VERIFY_NONE, ERR_INVALID,
-                 WEB "check.tls is allowed only with check.type tls, this check is http; for https "
-                     "write check.type tls and keep check.http");
+                 WEB "check.tls is allowed only with check.type tls or grpc, this check is tcp");
+    EXPECT_GROUP(
+        profile_check_defaults(PROFILE_NLB, PROTOCOL_TCP, CHECK_TYPE_HTTP, &g.check);
+        g.check.tls.verify = TLS_VERIFY_NONE, ERR_INVALID,
+        WEB "check.tls is allowed only with check.type tls or grpc, this check is http; for https "
+            "write check.type tls and keep check.http");
     EXPECT_GROUP(g.profile = PROFILE_GWLB; g.failover = FAILOVER_NO_REBALANCE;
                  profile_check_defaults(PROFILE_GWLB, PROTOCOL_TCP, CHECK_TYPE_TLS, &g.check),
                  ERR_INVALID, WEB "check.type must be tcp or http with profile gwlb, got tls");
@@ -349,6 +345,31 @@ static void the_windows_of_several_checks_are_those_of_the_slowest_local_one(voi
                      21000); /* how long a lost vote is remembered: U x (T + I) */
     assert_int_equal(check_kinds(&g.check), 1 << CHECK_TYPE_TCP | 1 << CHECK_TYPE_HTTP);
     server_group_close(&g);
+}
+
+static void grpc_checks_are_checked(void **unused)
+{
+    (void)unused;
+#define EXPECT_GRPC(change, rc, text)                                                          \
+    EXPECT_GROUP(profile_check_defaults(PROFILE_NLB, PROTOCOL_TCP, CHECK_TYPE_GRPC, &g.check); \
+                 change, rc, text)
+    EXPECT_GRPC((void)0, 0, "");
+    EXPECT_GRPC(strcpy(g.check.grpc.service, "shop.Orders/v1"), 0, "");
+    EXPECT_GRPC(strcpy(g.check.grpc.service, "a b"), ERR_INVALID,
+                WEB "check.grpc.service must be 1..80 visible ASCII characters");
+    EXPECT_GRPC(profile_tls_defaults(&g.check.tls), 0, "");
+    EXPECT_GRPC(profile_tls_defaults(&g.check.tls);
+                strcpy(g.check.tls.alpn, "h2"), ERR_INVALID,
+                WEB "check.tls.alpn must be left out with check.type grpc: it is h2");
+    EXPECT_GRPC(profile_tls_defaults(&g.check.tls);
+                g.check.tls.verify = TLS_VERIFY_CA, ERR_INVALID,
+                WEB
+                "check.tls.serverName must be set with check.tls.verify ca: it is the name that "
+                "the certificate must have");
+    EXPECT_GRPC(profile_http_defaults(PROFILE_NLB, &g.check.http), ERR_INVALID,
+                WEB "check.http is allowed only with check.type http or tls, this check is grpc");
+    EXPECT_GROUP(strcpy(g.check.grpc.service, "a"), ERR_INVALID,
+                 WEB "check.grpc is allowed only with check.type grpc, this check is tcp");
 }
 
 static void fields_of_another_check_type_are_refused(void **unused)
@@ -626,6 +647,7 @@ int main(void)
         cmocka_unit_test(several_checks_are_good_or_refused_by_their_names),
         cmocka_unit_test(a_gwlb_group_has_tcp_and_http_checks_only_in_a_list_too),
         cmocka_unit_test(the_windows_of_several_checks_are_those_of_the_slowest_local_one),
+        cmocka_unit_test(grpc_checks_are_checked),
         cmocka_unit_test(fields_of_another_check_type_are_refused),
         cmocka_unit_test(names_have_a_form),
         cmocka_unit_test(backends_are_checked),

@@ -298,7 +298,7 @@ static void counts_are_emitted_by_name_and_reason(void **state)
 
     assert_true(emitted.n_ok >= 2 && emitted.n_started >= 2);
     assert_int_equal(emitted.n_ok, counts.results[REASON_OK]);
-    assert_int_equal(emitted.n_lines, PROBE_N_COUNTS + 28);
+    assert_int_equal(emitted.n_lines, PROBE_N_COUNTS + 31);
     bench_close(&bench);
 }
 
@@ -309,7 +309,8 @@ static void a_kind_that_is_not_built_says_so(void **state)
         enum check_type type;
         uint32_t capability;
         bool is_built;
-    } rows[] = {{CHECK_TYPE_TLS, PROBE_CAN_TLS, JURY_TLS_IS_BUILT}};
+    } rows[] = {{CHECK_TYPE_TLS, PROBE_CAN_TLS, JURY_TLS_IS_BUILT},
+                {CHECK_TYPE_GRPC, PROBE_CAN_GRPC, JURY_GRPC_IS_BUILT}};
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -430,8 +430,8 @@ static void pick_check(struct prng *prng, struct server_group *group)
 {
     struct health_check *check = &group->check;
     static const enum check_type types[] = {CHECK_TYPE_TCP, CHECK_TYPE_HTTP, CHECK_TYPE_UDP,
-                                            CHECK_TYPE_TLS};
-    enum check_type type = types[prng_below(prng, group->profile == PROFILE_GWLB ? 2 : 4)];
+                                            CHECK_TYPE_TLS, CHECK_TYPE_GRPC};
+    enum check_type type = types[prng_below(prng, group->profile == PROFILE_GWLB ? 2 : 5)];
 
     profile_check_defaults((enum profile)group->profile, PROTOCOL_TCP, type, check);
     check->is_enabled = prng_below(prng, 4) != 0;
@@ -447,6 +447,15 @@ static void pick_check(struct prng *prng, struct server_group *group)
     }
     if (type == CHECK_TYPE_UDP) {
         pick_udp(prng, &check->udp);
+        return;
+    }
+    if (type == CHECK_TYPE_GRPC) {
+        snprintf(check->grpc.service, sizeof check->grpc.service, "%s",
+                 prng_below(prng, 2) == 0 ? "" : "shop.Orders");
+        if (prng_below(prng, 2) == 0) {
+            pick_tls(prng, &check->tls);
+            memset(check->tls.alpn, 0, sizeof check->tls.alpn);
+        }
         return;
     }
     if (type == CHECK_TYPE_TLS) {

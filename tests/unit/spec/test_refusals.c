@@ -234,9 +234,6 @@ static void values_of_a_later_stage_are_refused_at_their_place(void **state)
         {GROUP("  scheduler: rr\n"), 6, 14, ERR_UNAVAILABLE_YET,
          "server group \"web\": scheduler rr is not available yet: write `scheduler: 5-tuple` or "
          "`wrr`"},
-        {GROUP("  check: {type: grpc}\n"), 6, 17, ERR_UNAVAILABLE_YET,
-         "server group \"web\": check.type grpc is not available yet: write `check.type: tcp`, "
-         "`http`, `udp` or `tls`"},
         {GROUP("  check:\n    pacing: fixed\n"), 7, 13, ERR_UNAVAILABLE_YET,
          "server group \"web\": check.pacing fixed is not available yet: write `check.pacing: "
          "end-to-start`"},

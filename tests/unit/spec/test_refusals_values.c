@@ -108,10 +108,16 @@ static void missing_and_contradicting_fields_are_refused(void **state)
         {GROUP("  check: {type: http, tcp: {close: rst}}\n"), 6, 23, ERR_INVALID,
          "server group \"web\": check.tcp is allowed only with check.type tcp, this "
          "check is http"},
-        /* The first cause alone is told: that there is no such check yet. */
-        {GROUP("  check:\n    http: {path: /}\n    type: grpc\n"), 8, 11, ERR_UNAVAILABLE_YET,
-         "server group \"web\": check.type grpc is not available yet: write `check.type: tcp`, "
-         "`http`, `udp` or `tls`"},
+        {GROUP("  check:\n    http: {path: /}\n    type: grpc\n"), 7, 5, ERR_INVALID,
+         "server group \"web\": check.http is allowed only with check.type http or tls, this check "
+         "is grpc"},
+        {GROUP("  check:\n    type: tls\n    grpc: {service: a}\n"), 8, 5, ERR_INVALID,
+         "server group \"web\": check.grpc is allowed only with check.type grpc, this check is "
+         "tls"},
+        {GROUP("  check:\n    type: grpc\n    tls: {alpn: h2}\n"), 8, 17, ERR_INVALID,
+         "server group \"web\": check.tls.alpn must be left out with check.type grpc: it is h2"},
+        {GROUP("  check:\n    type: grpc\n    grpc: {service: \"a b\"}\n"), 8, 21, ERR_INVALID,
+         "server group \"web\": check.grpc.service must be 1..80 visible ASCII characters"},
         {GROUP("  check:\n    type: tls\n    tls: {verify: ca}\n"), 8, 19, ERR_INVALID,
          "server group \"web\": check.tls.serverName must be set with check.tls.verify ca: it is "
          "the "
@@ -125,8 +131,9 @@ static void missing_and_contradicting_fields_are_refused(void **state)
          "server group \"web\": unknown field \"check.tls.sreverName\"; did you mean "
          "\"serverName\"?"},
         {GROUP("  check:\n    type: http\n    tls: {}\n"), 8, 5, ERR_INVALID,
-         "server group \"web\": check.tls is allowed only with check.type tls, this check is http; "
-         "for "
+         "server group \"web\": check.tls is allowed only with check.type tls or grpc, this check "
+         "is "
+         "http; for "
          "https write check.type tls and keep check.http"},
         {GROUP("  check:\n    type: http\n    http:\n      host: domain\n"), 9, 13, ERR_INVALID,
          "server group \"web\": check.http.domain must be set with check.http.host domain and only "
