@@ -152,15 +152,18 @@ static void set_deadline(struct drain_watch *watch, const Jury__V1__DrainStatus 
     watch->deadline_ns = clock_monotonic_ns() + timeout_ns;
 }
 
-/* Somebody enabled the backend again: the answer to "is it drained" is no. */
-static int taken_back(struct ctl *ctl)
+/* Somebody enabled the backend again, or did more: the answer to "is it drained" is no. */
+static int taken_back(struct ctl *ctl, const Jury__V1__Backend *backend)
 {
     if (ctl_is_json(ctl)) {
         int rc = ctl_print_json(ctl, json_pack("{s:b, s:b}", "isDone", 0, "isTakenBack", 1));
 
         return rc != 0 ? rc : 1;
     }
-    fprintf(ctl->out, "the drain was taken back\n");
+    fputs(backend->admin_state == JURY__V1__ADMIN_STATE__ADMIN_STATE_MAINTENANCE
+              ? "the backend went into maintenance meanwhile: its flows are closed at once\n"
+              : "the drain was taken back\n",
+          ctl->out);
     return 1;
 }
 
@@ -171,6 +174,13 @@ static bool is_taken_back(const struct ctl_list *list, const Jury__V1__BackendSt
     return list->results[0].header->revision >= drain_revision &&
            status->life == JURY__V1__BACKEND_LIFE__BACKEND_LIFE_AVAILABLE &&
            status->backend->admin_state != JURY__V1__ADMIN_STATE__ADMIN_STATE_DRAINING;
+}
+
+/* With the removal the drain is over: flows end as the group's `drain` says. */
+static bool is_removed(const Jury__V1__BackendStatus *status, uint64_t drain_revision)
+{
+    return status->life == JURY__V1__BACKEND_LIFE__BACKEND_LIFE_REMOVING && status->drain != NULL &&
+           status->drain->revision > drain_revision;
 }
 
 /* One look. Returns 0 and *ret_ended when the drain has come to its end. */
@@ -186,11 +196,11 @@ static int look(struct ctl *ctl, struct drain_watch *watch, bool *ret_ended)
         const Jury__V1__BackendStatus *status = find_backend(
             (const Jury__V1__ListBackendsResponse *)(const void *)list.whole, watch->ref);
 
-        if (status == NULL) {
+        if (status == NULL || is_removed(status, watch->revision)) {
             rc = ctl_fail(ctl, ERR_NOTFOUND, "the backend was removed while it was drained");
         } else if (is_taken_back(&list, status, watch->revision)) {
             *ret_ended = true;
-            rc = taken_back(ctl);
+            rc = taken_back(ctl, status->backend);
         } else if (status->drain == NULL) {
             *ret_ended = false; /* the node has not begun with it yet */
         } else if (status->drain->is_done && !is_still_closing(watch, status->drain)) {

@@ -473,6 +473,24 @@ def a_drain_that_is_taken_back_is_a_no():
         agent.revision = 44
         Run(agent, "backend", "drain", "web/10.0.0.1:80", "--wait").expect(
             1, out="the drain was taken back\n")
+    # Maintenance was told as a drain taken back, and a removal waited for until the drain's deadline.
+    def replaced(admin_state, life):
+        def ask(method, request, envelope):
+            page = answer(method, request, envelope)
+            if method == "ListBackends":
+                page = backends(draining=True)
+                page.backends[0].backend.admin_state, page.backends[0].life = admin_state, life
+                page.backends[0].drain.revision = 44
+            return page
+        return ask
+    with agent_with(replaced(3, 2)) as agent:
+        agent.revision = 44
+        Run(agent, "backend", "drain", "web/10.0.0.1:80", "--wait").expect(
+            1, out="the backend went into maintenance meanwhile: its flows are closed at once\n")
+    with agent_with(replaced(2, 3)) as agent:
+        agent.revision = 44
+        Run(agent, "backend", "drain", "web/10.0.0.1:80", "--wait").expect(
+            7, err="the backend was removed while it was drained")
     with agent_with(lambda *_: M["ReadyBackendResponse"](revision=44)) as agent:
         Run(agent, "backend", "drain", "web/10.0.0.1:80", "--cancel").expect(
             0, out="web/10.0.0.1:80 is enabled since revision 44\n")
