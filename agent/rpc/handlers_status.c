@@ -98,6 +98,14 @@ static void add_level_problems(const struct view *view, uint32_t own_level,
         const Jury__V1__MemberStatus *member = response->members[i];
         uint32_t level = member->feature_level;
 
+        if (member->node != NULL && level == 0 && !member->is_self &&
+            response->feature_level < own_level) {
+            add_problem(view, response,
+                        wire_format(view->arena,
+                                    "node %" PRIu64 " has not been heard since node %" PRIu64
+                                    " started: what needs feature level %u is refused until it is",
+                                    member->node->node_id, response->node_id, own_level));
+        }
         if (member->node == NULL || level == 0 || level == own_level) {
             continue;
         }

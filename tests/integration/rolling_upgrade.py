@@ -44,7 +44,7 @@ class Nobody:
 
 
 def write(cluster, through, name):
-    cluster.apply([tcp_group(name, [Nobody])], by=through)
+    return cluster.apply([tcp_group(name, [Nobody])], by=through).revision
 
 
 def share(cluster, through):
@@ -62,6 +62,20 @@ def check_refused(cluster, through):
     else:
         check(False, "a field of level 3 was taken through node %d" % through)
     check(cluster.agents[through].status().revision == before, "a refused write made a revision")
+
+
+def check_away(cluster):
+    """Who is away keeps the level down. A node that had not heard it since its own start named nobody."""
+    cluster.agents[3].stop()
+    cluster.agents[1].stop()
+    cluster.agents[1].start(env=NEW)
+    wait_until("node 1 to name node 3 as the one it waits for", 60, lambda: any(
+        text.startswith("node 3 has not been heard since node 1 started")
+        for text in older(cluster.agents[1])))
+    cluster.agents[3].start(env=OLD)
+    cluster.wait_ready()
+    wait_until("node 1 to hear node 3", 60, lambda: any(
+        text.startswith("node 3 runs feature level 2") for text in older(cluster.agents[1])))
 
 
 def main(options):
@@ -93,6 +107,8 @@ def main(options):
                 check(cluster.agents[1].status().feature_level == BASE, "the level waits for node 3")
                 for through in range(1, node_id + 1):
                     check_refused(cluster, through)
+            if node_id == 2:
+                check_away(cluster)
         for agent in cluster.agents.values():
             wait_until("level %d on %s" % (NEWEST, agent.name), 60,
                        lambda agent=agent: agent.status().feature_level == NEWEST)
@@ -107,10 +123,9 @@ def main(options):
         check(back.wait(1) == OPERATOR, "node 3 ends with %s" % back.wait(1))
         check(back.count(["of version 1.3: this node reads up to 1.2, update it"]) > 0,
               "node 3 says why")
-        write(cluster, 1, "after")
-        newest = cluster.agents[1].status().revision
-        wait_until("nodes 1 and 2 to go on", 60,
-                   lambda: cluster.agents[2].status().revision == newest)
+        newest = write(cluster, 1, "after")
+        wait_until("nodes 1 and 2 to go on", 60, lambda: all(
+            cluster.agents[node_id].status().revision == newest for node_id in (1, 2)))
         back.start(env=NEW)
         cluster.wait_ready()
         same_state(cluster, "with node 3 upgraded again")
