@@ -58,7 +58,7 @@ uint64_t check_success_window_ms(const struct health_check *check, uint64_t resp
 
 uint8_t check_kinds(const struct health_check *check)
 {
-    return check->type == CHECK_TYPE_NONE ? check->part_kinds : (uint8_t)(1U << check->type);
+    return (uint8_t)(check->type == CHECK_TYPE_NONE ? check->part_kinds : 1U << check->type);
 }
 
 bool check_is_shared(const struct health_check *check)
