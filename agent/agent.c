@@ -114,6 +114,7 @@ static void on_housekeeping(uv_timer_t *timer)
     agent_refresh_access(agent); /* keys expire by time */
     know_members(agent);
     agent_lkg_tick(agent);
+    agent_probe_sources_tick(agent);
     agent_rpc_poll(agent);
 }
 

@@ -45,7 +45,8 @@
 #define AGENT_HOUSEKEEPING_MS 1000             /* forming, expiry of keys, last-known-good */
 #define AGENT_FORM_WAIT_NS (3 * NS_PER_SECOND) /* for the store before last-known-good is used */
 #define AGENT_RESULTS_PER_TURN 512
-#define AGENT_REQUESTS 1024 /* under way in the store: RPC's and own */
+#define AGENT_SOURCES_PER_TICK 64 /* targets a second; each is four system calls */
+#define AGENT_REQUESTS 1024       /* under way in the store: RPC's and own */
 #define AGENT_REVOKED_KEYS 64
 #define AGENT_LANE_EVENTS 256 /* connections to the Raft lane that came to nothing */
 #define AGENT_ZAP_KEYS (LIMIT_NODES * 2 + LIMIT_KEYS + AGENT_BOOTSTRAP_KEYS + AGENT_REVOKED_KEYS)
@@ -152,6 +153,14 @@ struct agent_counters {
 #undef AGENT_COUNTER_FIELD
 };
 
+/* Where probes come from: a few targets are looked at each second, round after round. */
+struct agent_sources {
+    uint32_t next_slot;               /* of agent.plan */
+    bool is_whole;                    /* a round has come to its end */
+    struct rpc_probe_sources running; /* of this round so far */
+    struct rpc_probe_sources last;    /* of the last whole one */
+};
+
 struct agent {
     const struct agent_config *config;
     const struct curve_keys *keys;
@@ -222,6 +231,7 @@ struct agent {
     struct probe_plan_editor plan;
     struct probe_thread *probes;
     struct probe_now *probes_now;
+    struct agent_sources sources;
     struct agent_doubt doubt;
     struct data_plane_row *plane_rows;
     struct drain_row *drain_rows;
@@ -282,6 +292,9 @@ struct probe_loop_options agent_probe_options(const struct agent *agent);
 /* Hook of the RPC server: a probe on demand. */
 int agent_probe_now(void *agent, uint64_t cookie, const struct probe_target *target,
                     struct errmsg *err);
+/* Look at some more targets; each second. */
+void agent_probe_sources_tick(struct agent *agent);
+const struct rpc_probe_sources *agent_probe_sources(const struct agent *agent);
 /* Those that have ended. */
 void agent_probe_now_results(struct agent *agent);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "agent/agent_internal.h"
+#include "agent/probe/packet_local.h"
 #include "common/base/clock.h"
 #include "common/base/plant.h"
 
@@ -11,6 +12,9 @@ struct addr agent_probe_source(const struct agent *agent, uint8_t family,
 {
     const struct addr *own = &agent->config->probe_sources[family == ADDR_IPV4 ? 0 : 1];
 
+    if (plant_is("probe-source-ignored")) {
+        return (struct addr){.family = ADDR_NONE};
+    }
     return own->family != ADDR_NONE ? *own : *catalog_source;
 }
 
@@ -33,6 +37,63 @@ struct probe_loop_options agent_probe_options(const struct agent *agent)
     memcpy(options.allowed, agent->config->allowed, sizeof options.allowed);
     return options;
 }
+
+/* --- what backends' firewalls must let through --- */
+
+static void count_source(struct rpc_probe_sources *sources, const struct addr *addr)
+{
+    for (uint32_t i = 0; i < sources->n_sources; i++) {
+        if (addr_compare(&sources->sources[i].addr, addr) == 0) {
+            sources->sources[i].n_targets++;
+            return;
+        }
+    }
+    if (sources->n_sources == RPC_PROBE_SOURCES) {
+        sources->n_left_out++;
+        return;
+    }
+    sources->sources[sources->n_sources++] =
+        (struct rpc_probe_source){.addr = *addr, .n_targets = 1};
+}
+
+static void look_at(struct rpc_probe_sources *sources, const struct probe_target *target)
+{
+    struct addr addr;
+    enum probe_reason reason = packet_source_find(target, &addr);
+
+    if (reason == REASON_NONE) {
+        count_source(sources, &addr);
+        return;
+    }
+    sources->reason = sources->n_without == 0 ? (uint8_t)reason : sources->reason;
+    sources->n_without++;
+}
+
+/* Only the kernel knows which address a packet to a backend would have: its routes and rules say.
+ */
+void agent_probe_sources_tick(struct agent *agent)
+{
+    struct agent_sources *sources = &agent->sources;
+    const struct probe_plan_editor *plan = &agent->plan;
+
+    for (uint32_t n = 0; n < AGENT_SOURCES_PER_TICK && sources->next_slot < plan->n_slots;
+         sources->next_slot++) {
+        if (plan->by_slot[sources->next_slot] != NULL) {
+            look_at(&sources->running, &plan->by_slot[sources->next_slot]->target);
+            n++;
+        }
+    }
+    if (sources->next_slot >= plan->n_slots) {
+        *sources = (struct agent_sources){.is_whole = true, .last = sources->running};
+    }
+}
+
+const struct rpc_probe_sources *agent_probe_sources(const struct agent *agent)
+{
+    return agent->sources.is_whole ? &agent->sources.last : &agent->sources.running;
+}
+
+/* --- probes on demand --- */
 
 int agent_probe_now(void *user, uint64_t cookie, const struct probe_target *target,
                     struct errmsg *err)

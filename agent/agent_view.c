@@ -108,6 +108,7 @@ void agent_view_node(void *user, struct rpc_node *ret_node)
     ret_node->feature_level = feature_level();
     endpoint_format(&agent->config->mesh_listen[0], ret_node->mesh_address);
     endpoint_format(&agent->config->raft_listen[0], ret_node->raft_address);
+    ret_node->probe_sources = *agent_probe_sources(agent);
     if (agent->probes != NULL) {
         probe_thread_counts(agent->probes, &counts);
         ret_node->n_probes_in_flight = (uint32_t)counts.values[PROBE_N_IN_FLIGHT];

@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 #include "common/model/doubt.h"
 #include "common/model/names.h"
+#include "common/model/reason.h"
 #include "nodectl/render.h"
 
 #define KEY_WARNING_DAYS 30
@@ -444,6 +445,27 @@ static void put_not_built(FILE *out, const Jury__V1__ProbeEngine *engine)
     }
 }
 
+/* What is to be let through the backends' firewalls. */
+static void put_probe_sources(FILE *out, const Jury__V1__DescribeNodeResponse *node)
+{
+    for (size_t i = 0; i < node->n_probe_sources; i++) {
+        const Jury__V1__ProbeSource *source = node->probe_sources[i];
+
+        fprintf(out, "%s%s, of %" PRIu32 " target%s\n", i == 0 ? "probes from  " : "             ",
+                source->address, source->n_targets, source->n_targets == 1 ? "" : "s");
+    }
+    if (node->n_probe_sources > 0) {
+        fprintf(out, "             (let %s through the backends' firewalls)\n",
+                node->n_probe_sources == 1 ? "it" : "them");
+    }
+    if (node->n_targets_without_source > 0) {
+        fprintf(out, "             no probe can leave for %" PRIu32 " target%s: %s: %s\n",
+                node->n_targets_without_source, node->n_targets_without_source == 1 ? "" : "s",
+                probe_reason_word((unsigned)node->without_source_reason),
+                probe_reason_sentence((unsigned)node->without_source_reason));
+    }
+}
+
 void render_node(struct ctl *ctl, const Jury__V1__DescribeNodeResponse *node)
 {
     FILE *out = ctl->out;
@@ -481,6 +503,7 @@ void render_node(struct ctl *ctl, const Jury__V1__DescribeNodeResponse *node)
         }
         put_not_built(out, node->probe_engine);
     }
+    put_probe_sources(out, node);
     put_doubt(out, node->self_doubt, true);
     fprintf(out, "table        generation %" PRIu64 "\n", node->published_generation);
     put_peers(ctl, node);

@@ -173,6 +173,28 @@ static size_t peers_new(const struct view *view, Jury__V1__PeerStatus ***ret_pee
     return n;
 }
 
+static void add_probe_sources(const struct view *view, const struct rpc_probe_sources *known,
+                              Jury__V1__DescribeNodeResponse *response)
+{
+    char text[ADDR_TEXT_BYTES];
+
+    response->probe_sources =
+        wire_alloc_array(view->arena, RPC_PROBE_SOURCES, sizeof *response->probe_sources);
+    for (uint32_t i = 0; response->probe_sources != NULL && i < known->n_sources; i++) {
+        Jury__V1__ProbeSource *source =
+            WIRE_NEW(view->arena, Jury__V1__ProbeSource, jury__v1__probe_source);
+
+        if (source == NULL) {
+            return;
+        }
+        source->address = wire_text(view->arena, addr_format(&known->sources[i].addr, text));
+        source->n_targets = known->sources[i].n_targets;
+        response->probe_sources[response->n_probe_sources++] = source;
+    }
+    response->n_targets_without_source = known->n_without;
+    response->without_source_reason = (Jury__V1__ProbeReason)known->reason;
+}
+
 int handle_describe_node(const struct view *view, const ProtobufCMessage *request,
                          ProtobufCMessage **ret_response, struct errmsg *err)
 {
@@ -214,6 +236,7 @@ int handle_describe_node(const struct view *view, const ProtobufCMessage *reques
     response->mesh_address = wire_text(view->arena, node.mesh_address);
     response->raft_address = wire_text(view->arena, node.raft_address);
     response->self_doubt = part_doubt_new(view);
+    add_probe_sources(view, &node.probe_sources, response);
     *ret_response = &response->base;
     return 0;
 }

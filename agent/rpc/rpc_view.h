@@ -58,7 +58,25 @@ struct rpc_peer {
     char endpoint[ENDPOINT_TEXT_BYTES]; /* where it is connected to; may be empty */
 };
 
+#define RPC_PROBE_SOURCES 16
+
+/* An address that probes of this node come from, and of how many targets. */
+struct rpc_probe_source {
+    struct addr addr;
+    uint32_t n_targets;
+};
+
+/* What the kernel and the configuration said when each target was last looked at. */
+struct rpc_probe_sources {
+    struct rpc_probe_source sources[RPC_PROBE_SOURCES];
+    uint32_t n_sources;
+    uint32_t n_left_out; /* targets whose source found no room there */
+    uint32_t n_without;  /* targets that no packet can leave for */
+    uint8_t reason;      /* enum probe_reason, of the first of them */
+};
+
 struct rpc_node {
+    struct rpc_probe_sources probe_sources;
     uint64_t node_id;             /* 0 before it belongs to a cluster */
     struct cluster_id cluster_id; /* zero before */
     uint64_t epoch;

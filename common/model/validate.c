@@ -194,9 +194,13 @@ int validate_node(const struct member_node *node, struct errmsg *err)
         rc = check_node_endpoint(&object, &node->endpoints[i], err);
     }
     for (size_t i = 0; rc == 0 && i < sizeof node->probe_sources / sizeof(struct addr); i++) {
-        if (node->probe_sources[i].family != ADDR_NONE) {
-            rc = object_refuse(&object, err, ERR_UNAVAILABLE_YET,
-                               "probeSources is not available yet: leave it out");
+        char text[ADDR_TEXT_BYTES];
+
+        if (node->probe_sources[i].family != ADDR_NONE &&
+            addr_is_unspecified(&node->probe_sources[i])) {
+            rc = object_refuse(
+                &object, err, ERR_INVALID, "probeSources.%s must be an address of the node, got %s",
+                i == 0 ? "ipv4" : "ipv6", addr_format(&node->probe_sources[i], text));
         }
     }
     return rc;

@@ -1,6 +1,7 @@
 /* The tables of listeners, cluster settings, nodes and keys. */
 #include "common/spec/fields.h"
 
+#include <assert.h>
 #include <stddef.h>
 
 #include "common/base/limits.h"
@@ -144,6 +145,33 @@ static const struct spec_list endpoint_list = {
     .fields = &endpoint_table,
 };
 
+/* As in the model: member_node.probe_sources. */
+struct source_pair {
+    struct addr ipv4, ipv6;
+};
+static_assert(sizeof(struct source_pair) ==
+                  sizeof(((const struct member_node *)NULL)->probe_sources),
+              "an address of each family");
+
+static const struct spec_field source_fields[] = {
+    {.name = "ipv4",
+     .type = SPEC_TYPE_ADDRESS,
+     .flags = SPEC_OMIT_ZERO,
+     AT(source_pair, ipv4),
+     .max = ADDR_IPV4,
+     .example = "10.0.0.1",
+     .help = "Of probes of IPv4 backends."},
+    {.name = "ipv6",
+     .type = SPEC_TYPE_ADDRESS,
+     .flags = SPEC_OMIT_ZERO,
+     AT(source_pair, ipv6),
+     .max = ADDR_IPV6,
+     .example = "fd00::1",
+     .help = "Of probes of IPv6 backends."},
+};
+static const struct spec_table sources_table = {"probeSources", source_fields, COUNT(source_fields),
+                                                "Source addresses of probes."};
+
 static const struct spec_field node_fields[] = {
     {.name = "id",
      .type = SPEC_TYPE_UINT,
@@ -181,8 +209,14 @@ static const struct spec_field node_fields[] = {
      .list = &endpoint_list,
      .help = "Where the other nodes reach this one."},
     {.name = "probeSources",
-     .flags = SPEC_LATER,
-     .help = "Source addresses of this node's probes."},
+     .type = SPEC_TYPE_OBJECT,
+     .flags = SPEC_OMIT_ZERO,
+     AT(member_node, probe_sources),
+     .fields = &sources_table,
+     .help =
+         "Where this node's probes come from, by family, instead of the address that its routes "
+         "choose. A probe from an address that the node has not is inconclusive "
+         "(LOCAL_SOURCE_MISSING)."},
 };
 const struct spec_table spec_node_table = {"spec", node_fields, COUNT(node_fields),
                                            "A member of the cluster."};

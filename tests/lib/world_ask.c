@@ -366,6 +366,15 @@ static void hook_node(void *user, struct rpc_node *ret_node)
              (unsigned)node->id);
     snprintf(ret_node->raft_address, sizeof ret_node->raft_address, "10.255.0.%u:7401",
              (unsigned)node->id);
+    if (catalog != NULL && catalog_n_slots(catalog) > 0) {
+        struct rpc_probe_source *source = &ret_node->probe_sources.sources[0];
+        char text[ADDR_TEXT_BYTES];
+
+        snprintf(text, sizeof text, "10.255.0.%u", (unsigned)node->id);
+        (void)addr_parse(text, &source->addr, NULL);
+        source->n_targets = catalog_n_slots(catalog);
+        ret_node->probe_sources.n_sources = 1;
+    }
     if (catalog != NULL) {
         ret_node->cluster_id = catalog_cluster_id(catalog);
     }

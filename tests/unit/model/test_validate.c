@@ -605,8 +605,10 @@ static void nodes_are_checked(void **unused)
            "node \"7\": endpoints: 5 entries, the limit is 4");
     n = good;
     n.probe_sources[0] = address("10.0.0.1");
-    expect(validate_node(&n, &err), &err, ERR_UNAVAILABLE_YET,
-           "node \"7\": probeSources is not available yet: leave it out");
+    assert_int_equal(validate_node(&n, &err), 0);
+    n.probe_sources[1] = address("::");
+    expect(validate_node(&n, &err), &err, ERR_INVALID,
+           "node \"7\": probeSources.ipv6 must be an address of the node, got ::");
     n = good;
     n.node_id = 0;
     expect(validate_node(&n, &err), &err, ERR_INVALID, "node \"0\": id must be 1 or more");

@@ -217,8 +217,8 @@ static void unknown_and_later_fields_are_refused(void **state)
          "listener \"front\": lastPort is not available yet"},
         {"apiVersion: jury/v1\nkind: ClusterSettings\nspec: {hold: true}\n", 3, 14, ERR_INVALID,
          "cluster settings: hold must be off or on, got \"true\""},
-        {NODE("  id: 1\n  probeSources: [10.0.0.1]\n"), 5, 3, ERR_UNAVAILABLE_YET,
-         "node \"1\": probeSources is not available yet"},
+        {NODE("  id: 1\n  probeSources: {ipv4: fd00::1}\n"), 5, 24, ERR_INVALID,
+         "node \"1\": probeSources.ipv4 must be an IPv4 address, got \"fd00::1\""},
     };
     CHECK(rows);
 }
