@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "agent/agent_internal.h"
+#include "agent/engine_mesh_link.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/str.h"
@@ -46,46 +47,6 @@ static void carry_out_probes(struct agent *agent)
             log_event(LOG_LEVEL_ERROR, "orders_lost", "n=%u error=\"%s\"", actions->n_orders,
                       err_text(rc));
         }
-    }
-}
-
-static void send_changes(struct agent *agent)
-{
-    for (uint16_t i = 0; i < agent->actions.n_changes; i++) {
-        mesh_send_change(agent->mesh, &agent->actions.changes[i]);
-    }
-}
-
-/* In rising sequence: a receiver drops what is older than the last it took. */
-static void carry_out_messages(struct agent *agent)
-{
-    const struct engine_actions *actions = &agent->actions;
-    bool changes_first = actions->n_chunks == 0 || actions->n_changes == 0 ||
-                         actions->changes[0].sequence < actions->chunks[0].sequence;
-
-    if (actions->has_hello) {
-        struct hello hello = actions->hello;
-
-        hello.sentinel_port = agent->doubt.port.port;
-        mesh_send_hello(agent->mesh, &hello);
-    }
-    if (changes_first) {
-        send_changes(agent);
-    }
-    if (actions->n_chunks > 0) {
-        mesh_send_vector(agent->mesh, actions->chunks, actions->n_chunks);
-    }
-    if (!changes_first) {
-        send_changes(agent);
-    }
-    if (actions->has_drain_report) {
-        mesh_send_report(agent->mesh, &actions->drain_report);
-    }
-    if (actions->has_question) {
-        mesh_send_question(agent->mesh, &actions->question);
-    }
-    for (uint16_t i = 0; i < actions->n_replies; i++) {
-        mesh_reply_change(agent->mesh, actions->replies[i].to, &actions->replies[i].change);
     }
 }
 
@@ -173,7 +134,7 @@ static void carry_out(struct agent *agent)
     if (actions->layout_due) {
         agent_layout_due(agent, actions->catalog);
     }
-    carry_out_messages(agent);
+    engine_messages_send(agent->mesh, &agent->actions, agent->doubt.port.port);
     carry_out_probes(agent);
     carry_out_purges(agent);
     carry_out_level(agent);
@@ -231,37 +192,13 @@ void agent_probe_woken(void *user)
 void agent_on_peer_message(void *user, uint64_t peer, const struct peer_message *message)
 {
     struct agent *agent = user;
-    struct engine_event event = {.peer = peer};
+    struct engine_event event;
 
-    if (!agent->is_formed) {
+    if (!agent->is_formed || !engine_event_of(peer, message, &event)) {
         return;
     }
-    switch ((enum peer_kind)message->kind) {
-    case PEER_HELLO:
-        event.kind = ENGINE_HELLO;
-        event.u.hello = &message->u.hello;
+    if (message->kind == PEER_HELLO) {
         agent_doubt_hello(agent, peer, &message->u.hello);
-        break;
-    case PEER_VOTE_CHUNK:
-        event.kind = ENGINE_VOTE_CHUNK;
-        event.u.chunk = &message->u.chunk;
-        break;
-    case PEER_VOTE_CHANGE:
-        event.kind = ENGINE_VOTE_CHANGE;
-        event.u.change = &message->u.change;
-        break;
-    case PEER_VOTE_QUESTION:
-        event.kind = ENGINE_VOTE_QUESTION;
-        event.u.question = &message->u.question;
-        break;
-    case PEER_DRAIN_REPORT:
-        event.kind = ENGINE_DRAIN_REPORT;
-        event.u.report = &message->u.report;
-        break;
-    case PEER_NONE:
-    case PEER_FORWARD_REQUEST:
-    case PEER_FORWARD_RESPONSE:
-        return;
     }
     agent_step(agent, &event);
     if (message->kind == PEER_VOTE_CHANGE) {

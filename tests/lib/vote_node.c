@@ -12,6 +12,7 @@
 
 #include "agent/core/engine.h"
 #include "agent/core/engine_view.h"
+#include "agent/engine_mesh_link.h"
 #include "agent/mesh/mesh.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
@@ -48,7 +49,7 @@ static void die(const char *what)
     exit(1);
 }
 
-/* --- the engine, its actions as agent_engine.c carries them out --- */
+/* --- the engine --- */
 
 static void step(struct vote_node *node, struct engine_event *event);
 
@@ -57,31 +58,11 @@ static void on_engine_timer(uv_timer_t *timer)
     step(timer->data, &(struct engine_event){.kind = ENGINE_TICK});
 }
 
-static void send_changes(struct vote_node *node)
-{
-    for (uint16_t i = 0; i < node->actions->n_changes; i++) {
-        mesh_send_change(node->mesh, &node->actions->changes[i]);
-    }
-}
-
 static void carry_out(struct vote_node *node)
 {
     const struct engine_actions *actions = node->actions;
-    bool changes_first = actions->n_chunks == 0 || actions->n_changes == 0 ||
-                         actions->changes[0].sequence < actions->chunks[0].sequence;
 
-    if (actions->has_hello) {
-        mesh_send_hello(node->mesh, &actions->hello);
-    }
-    if (changes_first) {
-        send_changes(node);
-    }
-    if (actions->n_chunks > 0) {
-        mesh_send_vector(node->mesh, actions->chunks, actions->n_chunks);
-    }
-    if (!changes_first) {
-        send_changes(node);
-    }
+    engine_messages_send(node->mesh, actions, 0);
     uint64_t now_ns = clock_monotonic_ns();
     uint64_t delay_ns = actions->wake_ns > now_ns ? actions->wake_ns - now_ns : 0;
     uv_timer_start(&node->engine_timer, on_engine_timer, (delay_ns + NS_PER_MS - 1) / NS_PER_MS, 0);
@@ -99,25 +80,11 @@ static void step(struct vote_node *node, struct engine_event *event)
 
 static void on_message(void *user, uint64_t peer, const struct peer_message *message)
 {
-    struct engine_event event = {.peer = peer};
+    struct engine_event event;
 
-    switch ((enum peer_kind)message->kind) {
-    case PEER_HELLO:
-        event.kind = ENGINE_HELLO;
-        event.u.hello = &message->u.hello;
-        break;
-    case PEER_VOTE_CHUNK:
-        event.kind = ENGINE_VOTE_CHUNK;
-        event.u.chunk = &message->u.chunk;
-        break;
-    case PEER_VOTE_CHANGE:
-        event.kind = ENGINE_VOTE_CHANGE;
-        event.u.change = &message->u.change;
-        break;
-    default:
-        return;
+    if (engine_event_of(peer, message, &event)) {
+        step(user, &event);
     }
-    step(user, &event);
 }
 
 /* --- results of probes --- */

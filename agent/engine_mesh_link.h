@@ -1,0 +1,16 @@
+/* Between the engine and the vote mesh: messages of peers to events, actions to messages. What does
+ * it in the agent does it in benchmarks of nodes that have no more than the two. */
+#ifndef JURY_AGENT_ENGINE_MESH_LINK_H
+#define JURY_AGENT_ENGINE_MESH_LINK_H
+
+#include "agent/core/engine.h"
+#include "agent/mesh/mesh.h"
+
+/* False: the message is none of the engine's. The event borrows from the message. */
+bool engine_event_of(uint64_t peer, const struct peer_message *message,
+                     struct engine_event *ret_event);
+/* All messages of a step. sentinel_port: what the hello says of it; 0 = there is none. */
+void engine_messages_send(struct mesh *mesh, const struct engine_actions *actions,
+                          uint16_t sentinel_port);
+
+#endif
