@@ -45,10 +45,10 @@ void attempt_release(struct connect_engine *engine, struct attempt *attempt, enu
     assert(attempt->step != STEP_FREE);
     if (attempt->fd >= 0) {
         connect_trace_closing(engine, attempt, ending);
-        if (ending == END_BY_FIN) {
-            connect_socket_finish(attempt->fd);
+        if (ending != END_BY_RST) {
+            connect_pool_finish(&engine->pool, attempt->fd, ending == END_BY_OUR_FIN);
         } else {
-            connect_socket_reset(attempt->fd);
+            connect_pool_reset(&engine->pool, attempt->fd, attempt->is_established);
         }
     }
     if (attempt->step == STEP_LINGERING) {

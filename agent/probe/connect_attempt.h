@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "agent/core/http_reply.h"
+#include "agent/probe/connect_pool.h"
 #include "agent/probe/probe_attempt.h"
 #include "agent/probe/probe_engine.h"
 #include "agent/probe/probe_places.h"
@@ -37,6 +38,8 @@ struct attempt {
     uint16_t n_sent;
     bool is_inside;   /* the handshake is done, its request is out */
     bool is_readable; /* an edge said so and nothing has been read since */
+    bool is_established;
+    bool has_fin;     /* an edge said so: all that the server has to say has come */
     uint8_t step;     /* enum attempt_step */
     uint32_t younger; /* lingering list; NO_PLACE = none */
     uint32_t older;   /* likewise */
@@ -47,15 +50,17 @@ struct connect_engine {
     const struct probe_lateness *lateness;
     const struct probe_sink *sink; /* inside run */
     struct probe_places places;    /* timers: deadline, or end of lingering */
-    struct attempt *attempts;      /* by place */
-    struct tls_contexts *tls;      /* NULL = it makes no tls probes */
+    struct connect_pool pool;
+    struct attempt *attempts; /* by place */
+    struct tls_contexts *tls; /* NULL = it makes no tls probes */
     uint32_t linger_oldest;
     uint32_t linger_youngest;
 };
 
 enum ending {
     END_BY_RST,
-    END_BY_FIN
+    END_BY_FIN,
+    END_BY_OUR_FIN /* the server's came before */
 };
 
 uint32_t attempt_index(const struct connect_engine *engine, const struct attempt *attempt);

@@ -14,6 +14,11 @@
 #include "common/base/clock.h"
 #include "common/base/limits.h"
 
+/* How long answers gather before they are looked at: by as much a probe may seem slower than it
+ * was.
+ */
+#define CONNECT_QUIET_NS (NS_PER_MS / 2)
+
 static struct connect_engine *of(struct probe_engine *engine)
 {
     return (struct connect_engine *)engine;
@@ -47,6 +52,7 @@ static void complete_connect(struct connect_engine *engine, struct attempt *atte
 {
     const struct health_check *check = &attempt->probe.target->definition.check;
 
+    attempt->is_established = true;
     if (probe_attempt_is_overdue(&attempt->probe)) {
         attempt_end_too_late(engine, attempt, REASON_CONNECT_TIMEOUT);
         return;
@@ -68,8 +74,13 @@ static void complete_connect(struct connect_engine *engine, struct attempt *atte
     attempt_release(engine, attempt, check->tcp.close == TCP_CLOSE_FIN ? END_BY_FIN : END_BY_RST);
 }
 
-static void on_connecting(struct connect_engine *engine, struct attempt *attempt)
+static void on_connecting(struct connect_engine *engine, struct attempt *attempt, uint32_t events)
 {
+    if ((events & EPOLLOUT) != 0 && (events & (EPOLLERR | EPOLLHUP)) == 0) {
+        connect_trace_connecting(engine, attempt, REASON_NONE);
+        complete_connect(engine, attempt);
+        return;
+    }
     enum probe_reason reason = connect_socket_error(attempt->fd);
 
     connect_trace_connecting(engine, attempt, reason);
@@ -87,7 +98,7 @@ static void on_connecting(struct connect_engine *engine, struct attempt *attempt
 static void on_event(struct probe_engine *base, const struct epoll_event *event)
 {
     struct connect_engine *engine = of(base);
-    uint32_t place = probe_places_of_token(&engine->places, event->data.u64);
+    uint32_t place = connect_pool_place(&engine->pool, event->data.fd);
 
     if (place == NO_PLACE) {
         return;
@@ -95,10 +106,11 @@ static void on_event(struct probe_engine *base, const struct epoll_event *event)
     struct attempt *attempt = &engine->attempts[place];
     if ((event->events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
         attempt->is_readable = true;
+        attempt->has_fin = (event->events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) == EPOLLRDHUP;
     }
     switch ((enum attempt_step)attempt->step) {
     case STEP_CONNECTING:
-        on_connecting(engine, attempt);
+        on_connecting(engine, attempt, event->events);
         break;
     case STEP_SENDING:
         send_part(engine, attempt);
@@ -157,15 +169,18 @@ static void engine_run(struct probe_engine *base, const struct probe_sink *sink)
     uint64_t now_ns = clock_monotonic_ns();
     uint32_t place;
 
-    if (engine->places.n_taken == 0) {
-        return; /* nothing to ask the kernel for */
+    if (engine->pool.n_fds == 0 && engine->places.n_taken == 0) {
+        return; /* nothing to ask the kernel for yet; later, kept sockets may have events, too */
     }
     engine->sink = sink;
     connect_trace_look(engine);
-    probe_events_serve(base, on_event);
+    if (probe_events_serve(base, on_event) > 0) {
+        base->quiet_ns = now_ns + CONNECT_QUIET_NS;
+    }
     while (timers_pop(&engine->places.timers, now_ns, &place)) {
         on_timer(engine, &engine->attempts[place]);
     }
+    base->has_expected = engine->places.n_taken > 0;
     engine->sink = NULL;
 }
 
@@ -199,12 +214,16 @@ static void engine_submit(struct probe_engine *base, const struct probe_target *
     uint32_t place = probe_places_take(&engine->places, target->id.slot);
     struct attempt *attempt = &engine->attempts[place];
     uint64_t start_ns;
-    enum probe_reason reason = connect_socket_open(
-        target, base->fd, probe_places_token(&engine->places, place), &start_ns, &attempt->fd);
+    enum probe_reason reason = connect_socket_open(target, &engine->pool, &start_ns, &attempt->fd);
     attempt->probe = probe_attempt_begin(target, engine->lateness, start_ns);
     attempt->probe.refused_reason = (uint8_t)reason;
     attempt->step = reason == REASON_NONE ? STEP_CONNECTING : STEP_REFUSED;
+    base->quiet_ns = start_ns + CONNECT_QUIET_NS;
+    base->has_expected = true;
     http_reply_init(&attempt->reply);
+    if (reason == REASON_NONE) {
+        connect_pool_serve(&engine->pool, attempt->fd, place);
+    }
     connect_trace_opened(engine, attempt);
     timers_set(&engine->places.timers, place,
                reason == REASON_NONE ? attempt->probe.deadline_ns : start_ns);
@@ -219,6 +238,7 @@ static void engine_free(struct probe_engine *base)
             attempt_release(engine, &engine->attempts[i], END_BY_RST);
         }
     }
+    connect_pool_close(&engine->pool);
     if (base->fd >= 0) {
         close(base->fd);
     }
@@ -254,6 +274,7 @@ int connect_engine_new(uint32_t capacity, const struct probe_lateness *lateness,
     };
     int epoll_errnum = errno;
     engine->lateness = lateness;
+    connect_pool_init(&engine->pool, engine->base.fd);
     engine->linger_oldest = NO_PLACE;
     engine->linger_youngest = NO_PLACE;
     engine->attempts = calloc(capacity, sizeof *engine->attempts);

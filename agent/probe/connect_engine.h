@@ -11,6 +11,7 @@
  *    above. Then close_notify and the same wait for the server's FIN. At most LIMIT_TLS_BYTES are
  *    read.
  *  - grpc, likewise: connect, or the handshake; the call and its answer; GOAWAY and that wait.
+ *  - Sockets are kept for later probes (connect_pool.h).
  *  - SYN repeats are the kernel's: at 1 s and 3 s, with later kernels each second at first.
  *
  * See probe_engine.h for the contract of its functions. */

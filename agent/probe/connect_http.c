@@ -28,7 +28,7 @@ void attempt_linger(struct connect_engine *engine, struct attempt *attempt)
             return;
         }
         if (n <= 0) {
-            attempt_release(engine, attempt, n == 0 ? END_BY_FIN : END_BY_RST);
+            attempt_release(engine, attempt, n == 0 ? END_BY_OUR_FIN : END_BY_RST);
             return;
         }
         attempt->n_received += (uint32_t)n;
@@ -36,8 +36,9 @@ void attempt_linger(struct connect_engine *engine, struct attempt *attempt)
     attempt_release(engine, attempt, END_BY_RST);
 }
 
-/* The header block is complete: the result is known, the connection is closed politely. */
-static void complete_http(struct connect_engine *engine, struct attempt *attempt)
+/* The header block is complete: the result is known, the connection is closed politely.
+ * is_drained: nothing more was there when the last part was read. */
+static void complete_http(struct connect_engine *engine, struct attempt *attempt, bool is_drained)
 {
     const struct http_check *http = &attempt->probe.target->definition.check.http;
     enum probe_reason reason = http_reply_judge(&attempt->reply, &http->expect);
@@ -51,6 +52,10 @@ static void complete_http(struct connect_engine *engine, struct attempt *attempt
         return;
     }
     attempt_deliver(engine, attempt, reason);
+    if (attempt->has_fin && is_drained) {
+        attempt_release(engine, attempt, END_BY_OUR_FIN);
+        return;
+    }
     attempt_begin_linger(engine, attempt);
     attempt_linger(engine, attempt);
 }
@@ -70,7 +75,7 @@ void attempt_receive(struct connect_engine *engine, struct attempt *attempt)
             return;
         }
         if (http_reply_feed(&attempt->reply, buffer, n) != HTTP_REPLY_MORE) {
-            complete_http(engine, attempt);
+            complete_http(engine, attempt, n < left && n < sizeof buffer);
             return;
         }
         if (plant_is("probe-rearm")) {

@@ -12,10 +12,10 @@
 #include "common/base/clock.h"
 
 /* The kernel repeats a SYN by itself and gives up after tcp_syn_retries (127 s by default, less if
- * an administrator says so). T may be 300 s, so probes that last longer than the first repeats ask
- * for more of them: 511 s. */
+ * an administrator says so). T may be 300 s, so more of them are asked for: 511 s. */
 #define SYN_REPEATS 8
-#define SYN_REPEATS_FROM_MS 3000
+
+#define STATE_CLOSED 7 /* TCP_CLOSE of netinet/tcp.h, which cannot stand beside linux/tcp.h */
 
 socklen_t connect_socket_address(const struct addr *addr, uint16_t port,
                                  struct sockaddr_storage *ret_address)
@@ -73,18 +73,29 @@ enum probe_reason connect_socket_bind(int fd, const struct probe_target *target)
     return REASON_NONE;
 }
 
+bool connect_socket_saves_ack(const struct health_check *check)
+{
+    return check->type != CHECK_TYPE_TCP || check->tcp.send.n_bytes > 0;
+}
+
+/* The kernel forgets it with each connection. */
+static void save_ack(int fd, const struct health_check *check)
+{
+    const int no = 0;
+
+    if (connect_socket_saves_ack(check)) {
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &no, sizeof no);
+    }
+}
+
 static enum probe_reason start_connect(int fd, const struct probe_target *target,
                                        uint64_t *ret_start_ns)
 {
     struct sockaddr_storage address;
-    const int n_repeats = SYN_REPEATS;
     socklen_t n_bytes =
         connect_socket_address(&target->definition.to.addr, target->definition.to.port, &address);
 
-    if (target->definition.check.timeout_ms >= SYN_REPEATS_FROM_MS &&
-        setsockopt(fd, IPPROTO_TCP, TCP_SYNCNT, &n_repeats, sizeof n_repeats) != 0) {
-        return probe_reason_of_errno(PROBE_CALL_SOCKET, errno);
-    }
+    save_ack(fd, &target->definition.check);
     *ret_start_ns = clock_monotonic_ns();
     if (connect(fd, (struct sockaddr *)&address, n_bytes) != 0 && errno != EINPROGRESS &&
         errno != EINTR) {
@@ -94,12 +105,13 @@ static enum probe_reason start_connect(int fd, const struct probe_target *target
 }
 
 /* After connect, so that an idle socket does not report a hang-up first; an edge that came in
- * between is reported by the next wait. */
-static enum probe_reason watch(int fd, int epoll_fd, uint64_t token)
+ * between is reported by the next wait. (One that is kept reports it when it is disconnected, and
+ * nobody is served.) */
+static enum probe_reason watch(int fd, int epoll_fd)
 {
     struct epoll_event event = {
         .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
-        .data.u64 = token,
+        .data.fd = fd,
     };
 
     if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
@@ -108,22 +120,30 @@ static enum probe_reason watch(int fd, int epoll_fd, uint64_t token)
     return REASON_NONE;
 }
 
-enum probe_reason connect_socket_open(const struct probe_target *target, int epoll_fd,
-                                      uint64_t token, uint64_t *ret_start_ns, int *ret_fd)
+static enum probe_reason open_new(const struct probe_target *target, struct connect_pool *pool,
+                                  uint64_t *ret_start_ns, int *ret_fd)
 {
-    int family = target->definition.to.addr.family == ADDR_IPV6 ? AF_INET6 : AF_INET;
+    const int n_repeats = SYN_REPEATS;
+    uint8_t family = target->definition.to.addr.family;
+    int fd = socket(family == ADDR_IPV6 ? AF_INET6 : AF_INET,
+                    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-    *ret_start_ns = clock_monotonic_ns();
-    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) {
         return probe_reason_of_errno(PROBE_CALL_SOCKET, errno);
     }
     enum probe_reason reason = connect_socket_bind(fd, target);
+    if (reason == REASON_NONE &&
+        setsockopt(fd, IPPROTO_TCP, TCP_SYNCNT, &n_repeats, sizeof n_repeats) != 0) {
+        reason = probe_reason_of_errno(PROBE_CALL_SOCKET, errno);
+    }
+    if (reason == REASON_NONE && connect_pool_add(pool, fd, family, &target->source) != 0) {
+        reason = REASON_LOCAL_NO_BUFFER;
+    }
     if (reason == REASON_NONE) {
         reason = start_connect(fd, target, ret_start_ns);
     }
     if (reason == REASON_NONE) {
-        reason = watch(fd, epoll_fd, token);
+        reason = watch(fd, pool->epoll_fd);
     }
     if (reason != REASON_NONE) {
         connect_socket_reset(fd);
@@ -131,6 +151,30 @@ enum probe_reason connect_socket_open(const struct probe_target *target, int epo
     }
     *ret_fd = fd;
     return REASON_NONE;
+}
+
+enum probe_reason connect_socket_open(const struct probe_target *target, struct connect_pool *pool,
+                                      uint64_t *ret_start_ns, int *ret_fd)
+{
+    int fd = connect_pool_take(pool, target->definition.to.addr.family, &target->source);
+
+    *ret_start_ns = clock_monotonic_ns();
+    if (fd >= 0 && start_connect(fd, target, ret_start_ns) == REASON_NONE) {
+        *ret_fd = fd;
+        return REASON_NONE;
+    }
+    if (fd >= 0) {
+        /* Its source may be gone: a new one tells the right reason. */
+        connect_pool_reset(pool, fd, false);
+    }
+    return open_new(target, pool, ret_start_ns, ret_fd);
+}
+
+bool connect_socket_disconnect(int fd)
+{
+    const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+
+    return connect(fd, &nobody, sizeof nobody) == 0;
 }
 
 enum probe_reason connect_socket_error(int fd)
@@ -150,6 +194,15 @@ bool connect_socket_is_refused(int fd)
     socklen_t n_bytes = sizeof info;
 
     return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n_bytes) == 0 && info.tcpi_segs_in > 0;
+}
+
+bool connect_socket_is_closed(int fd)
+{
+    struct tcp_info info = {0};
+    socklen_t n_bytes = sizeof info.tcpi_state;
+
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n_bytes) == 0 &&
+           info.tcpi_state == STATE_CLOSED;
 }
 
 void connect_socket_reset(int fd)

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "agent/probe/connect_socket.h"
 #include "agent/probe/icmp_told.h"
 #include "agent/probe/probe_note.h"
 
@@ -76,7 +77,9 @@ void connect_trace_connecting(struct connect_engine *engine, const struct attemp
         (void)setsockopt(attempt->fd, SOL_IP, IP_RECVERR, &no, sizeof no);
         (void)setsockopt(attempt->fd, SOL_IPV6, IPV6_RECVERR, &no, sizeof no);
         probe_note(base, PROBE_STEP_SYN_ACK_RECEIVED);
-        probe_note(base, PROBE_STEP_ACK_SENT);
+        if (!connect_socket_saves_ack(&attempt->probe.target->definition.check)) {
+            probe_note(base, PROBE_STEP_ACK_SENT);
+        }
         if (reason == REASON_CONNECT_INTERRUPT) {
             probe_note(base, PROBE_STEP_RST_RECEIVED);
         }
@@ -105,5 +108,5 @@ void connect_trace_closing(struct connect_engine *engine, const struct attempt *
     if (info.tcpi_state == STATE_CLOSE_WAIT) {
         probe_note(&engine->base, PROBE_STEP_FIN_RECEIVED);
     }
-    probe_note(&engine->base, ending == END_BY_FIN ? PROBE_STEP_FIN_SENT : PROBE_STEP_RST_SENT);
+    probe_note(&engine->base, ending == END_BY_RST ? PROBE_STEP_RST_SENT : PROBE_STEP_FIN_SENT);
 }

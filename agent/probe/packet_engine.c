@@ -43,7 +43,6 @@ struct packet_engine {
     struct packet_attempt *attempts; /* by place */
     uint64_t *unsent;                /* tokens of places whose SYN waits for flush: capacity */
     uint32_t n_unsent;
-    uint64_t ran_ns;
     struct packet_batch batches[2]; /* IPv4, IPv6 */
     uint32_t batch_places[2][PACKET_BATCH];
 };
@@ -417,7 +416,6 @@ static void engine_run(struct probe_engine *base, const struct probe_sink *sink)
     uint32_t place;
 
     engine->sink = sink;
-    engine->ran_ns = now_ns;
     packet_socket_look(&engine->sock, now_ns);
     while (n_seen < PACKET_FRAMES && packet_socket_next(&engine->sock, &seen, &came_ns)) {
         take_packet(engine, &seen, came_ns);
@@ -440,10 +438,7 @@ static uint64_t engine_next_ns(const struct probe_engine *base)
 {
     const struct packet_engine *engine = (const struct packet_engine *)base;
 
-    uint64_t next_ns = timers_next(&engine->places.timers);
-
-    /* A look that was put off is due at the end of its slot. */
-    return base->quiet_ns > engine->ran_ns && base->quiet_ns < next_ns ? base->quiet_ns : next_ns;
+    return timers_next(&engine->places.timers);
 }
 
 /* --- making and ending --- */
@@ -515,6 +510,7 @@ int packet_engine_new(uint32_t capacity, const struct probe_lateness *lateness,
         .capabilities = PROBE_CAN_TCP_HALF_OPEN,
         .capacity = capacity,
         .fd = -1,
+        .has_expected = true, /* what comes for nobody fills the ring, too */
     };
     engine->lateness = lateness;
     engine->counters = counters;

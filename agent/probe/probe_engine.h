@@ -13,11 +13,12 @@
  * caller calls run no later than next_ns, or as soon as `fd` is readable.
  *  - submits may be gathered and sent together, by flush or else by the next run.
  *  - an engine that expects answers may ask to be left alone for the rest of a slot, so that one
- *    wake-up serves them all: then next_ns says until when.
+ *    wake-up serves them all: quiet_ns.
  *  - faults of this node are inconclusive results (R-SELF-3), never a failure of submit. */
 #ifndef JURY_PROBE_ENGINE_H
 #define JURY_PROBE_ENGINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -87,7 +88,8 @@ struct probe_engine {
     uint32_t capacity;           /* probes in flight at most */
     int fd;                      /* to poll for readability; -1 = none */
     enum probe_count counted_as; /* where the probes that it begins are counted */
-    uint64_t quiet_ns;           /* until then fd need not be looked at, if next_ns is kept */
+    uint64_t quiet_ns;           /* until then fd need not be looked at */
+    bool has_expected;           /* but then run must be called: answers are expected */
     struct probe_trace *trace;   /* where it writes down what it does, kept; NULL = nobody looks */
 };
 

@@ -10,8 +10,8 @@
 struct probe_engine;
 
 /* engine: its fd is an epoll descriptor. serve: for each event (borrowed), of the same engine. */
-void probe_events_serve(struct probe_engine *engine,
-                        void (*serve)(struct probe_engine *engine,
-                                      const struct epoll_event *event));
+uint32_t probe_events_serve(struct probe_engine *engine,
+                            void (*serve)(struct probe_engine *engine,
+                                          const struct epoll_event *event));
 
 #endif

@@ -92,6 +92,21 @@ static uint64_t next_wake_ns(const struct probe_thread *thread, uint64_t turn_ns
     return next_ns;
 }
 
+/* Looks that engines put off: to be late for one is nobody's stall, since nothing was due. */
+static uint64_t next_look_ns(const struct probe_thread *thread, uint64_t turn_ns)
+{
+    uint64_t next_ns = TIMER_NEVER;
+
+    for (uint32_t i = 0; i < thread->loop.n_engines; i++) {
+        const struct probe_engine *engine = thread->loop.engines[i];
+
+        if (engine->has_expected && engine->quiet_ns > turn_ns) {
+            next_ns = earlier(next_ns, engine->quiet_ns);
+        }
+    }
+    return next_ns;
+}
+
 /* Returns whether another thread woke this one. */
 static bool wait_until(struct probe_thread *thread, uint64_t until_ns)
 {
@@ -141,7 +156,7 @@ static void *thread_body(void *arg)
 
         uint64_t next_ns = next_wake_ns(thread, now_ns);
         probe_lateness_sleep(&thread->lateness, next_ns);
-        is_woken = wait_until(thread, next_ns);
+        is_woken = wait_until(thread, earlier(next_ns, next_look_ns(thread, now_ns)));
         now_ns = probe_clocks_read(&boottime_ns);
         probe_lateness_wake(&thread->lateness, now_ns, boottime_ns);
     }

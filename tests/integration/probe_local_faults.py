@@ -56,13 +56,30 @@ def fault_and_repair(prober, slots, reason, what, fault, repair):
 def descriptors(folder):
     server = Server("ok")
     prober = Prober(folder)
+    # One that ends by FIN keeps no socket, and uses up what the other one keeps.
     for slot, kind in enumerate(("tcp", "http")):
-        prober.set(slot, type=kind, to=server.to("ok"), T=LONG, I=I)
+        prober.set(slot, type=kind, to=server.to("ok"), T=LONG, I=I, close="fin")
     prober.publish()
     pid = prober.process.pid
     fault_and_repair(prober, (0, 1), "LOCAL_NO_DESCRIPTOR", "no descriptor",
                      lambda: run(f"prlimit --pid {pid} --nofile=3:4096"),
                      lambda: run(f"prlimit --pid {pid} --nofile=1024:4096"))
+    prober.stop()
+    server.stop()
+
+
+def kept_sockets(folder):
+    """A probe that ends by RST keeps its socket, and needs no descriptor any more."""
+    server = Server("ok")
+    prober = Prober(folder)
+    prober.set(0, type="tcp", to=server.to("ok"), T=LONG, I=I)
+    prober.publish()
+    wait_for_pass(prober, 0, "kept")
+    run(f"prlimit --pid {prober.process.pid} --nofile=3:4096")
+    first = len(every_result(prober, 0))
+    prober.wait(lambda lines: len(every_result(prober, 0)) >= first + 2 * N, "results of a kept socket")
+    seen = {line["reason"] for line in every_result(prober, 0)[first:]}
+    check(seen <= {"OK", "LOCAL_LATE"}, f"without a free descriptor a kept socket goes on: {seen}")
     prober.stop()
     server.stop()
 
@@ -156,6 +173,7 @@ def main():
     options = arguments()
     cable = Cable()
     descriptors(options.bin)
+    kept_sockets(options.bin)
     local_ports(cable, options.bin)
     source(cable, options.bin)
     own_list(options.bin)

@@ -205,10 +205,10 @@ def rows():
     full, half = ("tcp-full", "connect"), ("tcp-half-open", "packet")
     return [
         ("page", (WEB, HTTP), wanted("OK", (WEB, HTTP), "http", "connect",
-                                     [SYN, SYN_ACK, ACK, OUT, IN, FIN_IN, FIN],
+                                     [SYN, SYN_ACK, OUT, IN, FIN_IN, FIN],
                                      "GET / HTTP/1.0", "HTTP/1.1 200")),
         ("page", (WEB, BROKEN), wanted("HTTP_CODE_NOT_MATCH", (WEB, BROKEN), "http", "connect",
-                                       [SYN, SYN_ACK, ACK, OUT, IN, FIN_IN, FIN], "HTTP/1.1 503")),
+                                       [SYN, SYN_ACK, OUT, IN, FIN_IN, FIN], "HTTP/1.1 503")),
         ("full", (WEB, HTTP), wanted("OK", (WEB, HTTP), *full, [SYN, SYN_ACK, ACK, RST])),
         ("full", (WEB, CLOSED), wanted("CONNECT_FAILED", (WEB, CLOSED), *full, [SYN, RST_IN])),
         ("full", (MUTE, HTTP), wanted("CONNECT_TIMEOUT", (MUTE, HTTP), *full, [SYN, AGAIN, OVER])),
@@ -216,10 +216,10 @@ def rows():
         ("half", (WEB, CLOSED), wanted("CONNECT_FAILED", (WEB, CLOSED), *half, [SYN, RST_IN])),
         ("half", (MUTE, HTTP), wanted("CONNECT_TIMEOUT", (MUTE, HTTP), *half,
                                       [SYN, AGAIN, OVER, RST])),
-        ("line", (WEB, LINE), wanted("OK", (WEB, LINE), *full, [SYN, SYN_ACK, ACK, OUT, IN, RST],
+        ("line", (WEB, LINE), wanted("OK", (WEB, LINE), *full, [SYN, SYN_ACK, OUT, IN, RST],
                                      "PING", "+PONG")),
         ("seal", (WEB, SEALED), wanted("OK", (WEB, SEALED), "tls", "connect",
-                                       [SYN, SYN_ACK, ACK, OUT, IN, SECURED, FIN])),
+                                       [SYN, SYN_ACK, OUT, IN, SECURED, FIN])),
         ("side", (WEB, 9999), wanted("OK", (WEB, HTTP), *full, [SYN, SYN_ACK, ACK, RST])),
         ("open", (WEB, CLOSED), wanted("PORT_UNREACHABLE", (WEB, CLOSED), "udp-port", "udp",
                                        ["DATAGRAM_SENT", "ICMP_ERROR"], "port unreachable")),
@@ -232,7 +232,7 @@ def rows():
         ("six", (WEB6, HTTP), wanted("OK", (WEB6, HTTP), *half, [SYN, SYN_ACK, RST])),
         ("six", (WEB6, CLOSED), wanted("CONNECT_FAILED", (WEB6, CLOSED), *half, [SYN, RST_IN])),
         ("page6", (WEB6, HTTP), wanted("OK", (WEB6, HTTP), "http", "connect",
-                                       [SYN, SYN_ACK, ACK, OUT, IN, FIN_IN, FIN])),
+                                       [SYN, SYN_ACK, OUT, IN, FIN_IN, FIN])),
     ]
 
 

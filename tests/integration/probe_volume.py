@@ -13,7 +13,8 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from netns import FAR_4, Cable
 from nginx import PORT, Nginx
-from prober import Prober, arguments, check, check_counts, cpu_seconds, finish, run
+from prober import (EARLY_S, Prober, arguments, check, check_counts, cpu_seconds, finish,
+                    run)
 
 I, ROUNDS = 1000, 8
 HOLE_PORT = 9
@@ -83,16 +84,17 @@ def main():
     check(not shared, f"A13: never more than one open socket of a target: {sorted(shared)[:3]}")
     half = len(descriptors) // 2
     low, high = sorted(descriptors[:half])[half // 2], sorted(descriptors[half:])[half // 2]
-    check(abs(high - low) <= 5, f"A13: descriptors flat: median {low} in the first half, {high} in "
+    # Sockets are kept for later probes: as many as were in use at a time, and no more.
+    check(high - low <= 20, f"A13: descriptors do not grow: median {low} in the first half, {high} in "
           f"the second, {max(descriptors)} at most")
     late = []
     for slot in range(n_targets):
         results = prober.results(slot)
         late += [b["start"] - a["end"] - I / 1000 for a, b in zip(results, results[1:])]
     late = [value for value in late if value < I / 1000]  # without a result that was left out
-    check(min(late) >= 0 and percentile(late, 0.99) < 0.2,
+    check(min(late) >= -EARLY_S and percentile(late, 0.99) < 0.2,
           f"starts after their due time: median {percentile(late, 0.5) * 1000:.2f} ms, p99 "
-          f"{percentile(late, 0.99) * 1000:.2f} ms (goal 20, bound 200), never early")
+          f"{percentile(late, 0.99) * 1000:.2f} ms (goal 20, bound 200), early by {-min(late) * 1000:.2f} ms at most (bound 1)")
     check_counts(counts)
     print(f"      {used / counts['probes_finished'] * 1e6:.0f} us of CPU a probe, starting, planning and "
           "printing included")
