@@ -337,7 +337,22 @@ int explain_flows(struct ctl *ctl)
         "with an unhealthy one, and is said to be warming. The first one judged does not end\n"
         "it: it would get all flows alone. A backend that is added or comes back from\n"
         "maintenance after the group's first probe is no part of it and gets nothing before it\n"
-        "passed.\n",
+        "passed.\n"
+        "\n"
+        "Weights. Those of one choice share the flows by weight, with a scheduler that takes\n"
+        "turns by as much of it as counts: 100 -> 40 in `group describe` and `why` is 40 of 100.\n"
+        "  slow start  guard.slowStart: nodectl explain guards\n"
+        "  votes       gradedWeight: votes. Of a healthy backend with 2 of 3 counted votes that\n"
+        "              pass 67 % count: a cut path or a sick zone is seen before it is a verdict.\n"
+        "  latency     gradedWeight: latency. Each node takes the response times of its own\n"
+        "              probes, smoothed over about 8, and compares them with that of the backend\n"
+        "              in the middle of its group: one that takes 4 times as long gets a quarter.\n"
+        "              Relative, so a slow link makes nobody less. Looked at once an interval;\n"
+        "              less than 25 % off changes nothing; below a millisecond all are alike. It\n"
+        "              needs 3 healthy backends that this node knows well, and steers its flows\n"
+        "              alone: nodes differ, so it is refused where all are to choose alike.\n"
+        "None of it changes a verdict or a vote, and none leaves less than a tenth. A data plane\n"
+        "that does not read it uses whole weights.\n",
         ctl->out);
     return 0;
 }

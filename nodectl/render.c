@@ -181,14 +181,43 @@ char *render_weight(uint32_t weight, const Jury__V1__WeightShare *share,
     return text;
 }
 
-char *render_weight_cause(const Jury__V1__WeightShare *share, char text[RENDER_TEXT_BYTES])
+static void put_grade(const Jury__V1__WeightShare *share, bool with_details,
+                      char text[RENDER_TEXT_BYTES])
+{
+    char own[RENDER_TEXT_BYTES];
+    char median[RENDER_TEXT_BYTES];
+    int n = snprintf(text, RENDER_TEXT_BYTES, "%s %" PRIu32 " %%",
+                     names_word(&names_graded_weight, (unsigned)share->graded_by),
+                     share->graded_percent);
+
+    if (with_details && share->response_time != NULL) {
+        snprintf(text + n, RENDER_TEXT_BYTES - (size_t)n, ": %.40s here, the group's median %.40s",
+                 render_duration(share->response_time, own),
+                 render_duration(share->group_response_time, median));
+    }
+}
+
+char *render_weight_cause(const Jury__V1__WeightShare *share, bool with_details,
+                          char text[RENDER_TEXT_BYTES])
 {
     char left[RENDER_TEXT_BYTES];
+    char slow[RENDER_TEXT_BYTES] = "";
+    char grade[RENDER_TEXT_BYTES] = "";
 
     text[0] = '\0';
-    if (share != NULL && share->slow_start_left != NULL) {
-        snprintf(text, RENDER_TEXT_BYTES, " (slow start, %.40s left)",
+    if (share == NULL) {
+        return text;
+    }
+    if (share->slow_start_left != NULL) {
+        snprintf(slow, sizeof slow, "slow start, %.40s left",
                  render_duration(share->slow_start_left, left));
+    }
+    if (share->graded_percent != 0) {
+        put_grade(share, with_details, grade);
+    }
+    if (slow[0] != '\0' || grade[0] != '\0') {
+        snprintf(text, RENDER_TEXT_BYTES, " (%.40s%s%.100s)", slow,
+                 slow[0] != '\0' && grade[0] != '\0' ? "; " : "", grade);
     }
     return text;
 }

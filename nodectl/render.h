@@ -64,8 +64,9 @@ char *render_marks(const Jury__V1__Verdict *verdict, char text[RENDER_TEXT_BYTES
 /* "100", or "100 -> 40" while less of it counts; share may be NULL. */
 char *render_weight(uint32_t weight, const Jury__V1__WeightShare *share,
                     char text[RENDER_TEXT_BYTES]);
-/* " (slow start, 12s left)", or "". */
-char *render_weight_cause(const Jury__V1__WeightShare *share, char text[RENDER_TEXT_BYTES]);
+/* " (slow start, 12s left; votes 67 %)", or ""; with details how slow it is. */
+char *render_weight_cause(const Jury__V1__WeightShare *share, bool with_details,
+                          char text[RENDER_TEXT_BYTES]);
 /* What a backend is to new flows: "first", "second", "fail-open" ... */
 const char *render_row_class(Jury__V1__RowClass row_class);
 char *render_rule(const Jury__V1__Rule *rule, char text[RENDER_TEXT_BYTES]);

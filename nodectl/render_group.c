@@ -349,7 +349,7 @@ void render_backends(struct ctl *ctl, Jury__V1__BackendStatus *const backends[],
                     render_endpoint(status->backend->address, status->backend->port, text));
         render_cell(table, "%s%s",
                     render_weight(status->backend->weight, status->weight_share, text),
-                    render_weight_cause(status->weight_share, cause));
+                    render_weight_cause(status->weight_share, false, cause));
         put_life(table, status);
         put_verdict_cells(table, status->verdict);
         render_cell(table, "%s", render_row_class(status->row_class));

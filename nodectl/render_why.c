@@ -483,7 +483,7 @@ static void put_use(FILE *out, const Jury__V1__WhyResponse *why)
     char cause[RENDER_TEXT_BYTES];
 
     fprintf(out, "  weight       %s%s, %s\n", render_weight(why->weight, why->weight_share, weight),
-            render_weight_cause(why->weight_share, cause),
+            render_weight_cause(why->weight_share, true, cause),
             names_word(&names_admin_state, (unsigned)why->admin_state));
     fprintf(out, "  new flows    %s\n",
             why->row_class == JURY__V1__ROW_CLASS__ROW_CLASS_UNSPECIFIED

@@ -452,9 +452,10 @@ static void read_rule(struct codec_in *in, struct verdict_rule *rule)
 /* What level 3 brought to a group, each if it is used: bits in front say which, in this order. */
 enum group_more {
     GROUP_HAS_CHECKS = 1 << 0,
-    GROUP_HAS_SLOW_START = 1 << 1
+    GROUP_HAS_SLOW_START = 1 << 1,
+    GROUP_IS_GRADED = 1 << 2
 };
-#define GROUP_MORE (GROUP_HAS_CHECKS | GROUP_HAS_SLOW_START)
+#define GROUP_MORE (GROUP_HAS_CHECKS | GROUP_HAS_SLOW_START | GROUP_IS_GRADED)
 
 static void write_checks(struct bytes_writer *writer, const struct server_group *group)
 {
@@ -497,7 +498,8 @@ static void read_checks(struct codec_in *in, struct server_group *group)
 static void write_group_more(struct bytes_writer *writer, const struct server_group *group)
 {
     unsigned more = (group->n_checks != 0 ? GROUP_HAS_CHECKS : 0U) |
-                    (group->guard.slow_start_ms != 0 ? GROUP_HAS_SLOW_START : 0U);
+                    (group->guard.slow_start_ms != 0 ? GROUP_HAS_SLOW_START : 0U) |
+                    (group->graded_weight != GRADED_OFF ? GROUP_IS_GRADED : 0U);
 
     if (more != 0) {
         bytes_write_u8(writer, (uint8_t)more);
@@ -507,6 +509,9 @@ static void write_group_more(struct bytes_writer *writer, const struct server_gr
     }
     if ((more & GROUP_HAS_SLOW_START) != 0) {
         bytes_write_u32(writer, group->guard.slow_start_ms);
+    }
+    if ((more & GROUP_IS_GRADED) != 0) {
+        bytes_write_u8(writer, group->graded_weight);
     }
 }
 
@@ -538,6 +543,10 @@ static void read_group_more(struct codec_in *in, struct server_group *group)
     if ((more & GROUP_HAS_SLOW_START) != 0) {
         group->guard.slow_start_ms = bytes_read_u32(&in->bytes);
         in->bytes.failed |= group->guard.slow_start_ms == 0; /* one value has one encoding */
+    }
+    if ((more & GROUP_IS_GRADED) != 0) {
+        group->graded_weight = bytes_read_u8(&in->bytes);
+        in->bytes.failed |= group->graded_weight == GRADED_OFF;
     }
 }
 

@@ -80,6 +80,8 @@ void engine_free(struct engine *engine)
     free(engine->backends);
     free(engine->rows);
     free(engine->weights);
+    free(engine->latencies);
+    free(engine->response_times);
     free(engine->scopes);
     free(engine->members);
     free(engine->candidates);

@@ -47,6 +47,7 @@ static void free_target(struct engine *engine, uint32_t slot)
     }
     engine_free_parts(engine, slot);
     *target = (struct engine_target){.first_row = NO_ROW};
+    engine_forget_latency(engine, slot);
     votes_set_slot(engine->votes, slot, 0, 0, 0);
     timers_clear(&engine->opinion_timers, slot);
     engine_share_free(engine, slot);

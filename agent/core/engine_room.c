@@ -148,14 +148,36 @@ static int reserve_weights(struct engine *engine, bool has_weights)
     return 0;
 }
 
-static bool has_weighing(const struct catalog *catalog)
+/* Only with a group that compares response times. */
+static int reserve_latencies(struct engine *engine, uint32_t n_slots)
+{
+    uint32_t before = engine->n_latencies;
+
+    if (n_slots <= before) {
+        return 0;
+    }
+    n_slots = round_up(n_slots);
+    uint32_t n_before = before < LIMIT_GROUP_ROWS ? before : LIMIT_GROUP_ROWS;
+    uint32_t n = n_slots < LIMIT_GROUP_ROWS ? n_slots : LIMIT_GROUP_ROWS;
+    if ((n > n_before && grow((void **)&engine->response_times, sizeof *engine->response_times,
+                              n_before, n) != 0) ||
+        grow((void **)&engine->latencies, sizeof *engine->latencies, before, n_slots) != 0) {
+        return ERR_NOMEM;
+    }
+    engine->n_latencies = n_slots;
+    return 0;
+}
+
+static void look_for_weighing(const struct catalog *catalog, struct engine_room *room)
 {
     for (size_t i = 0; i < catalog_n_groups(catalog); i++) {
-        if (engine_has_weighing(&catalog_group_at(catalog, i)->spec)) {
-            return true;
+        const struct server_group *spec = &catalog_group_at(catalog, i)->spec;
+
+        room->has_weights |= engine_has_weighing(spec);
+        if (spec->graded_weight == GRADED_BY_LATENCY) {
+            room->n_latencies = catalog_n_slots(catalog);
         }
     }
-    return false;
 }
 
 static int reserve_rows(struct engine *engine, uint32_t n_rows)
@@ -250,6 +272,9 @@ int engine_reserve_room(struct engine *engine, const struct engine_room *room,
     if (err == 0) {
         err = reserve_weights(engine, room->has_weights);
     }
+    if (err == 0) {
+        err = reserve_latencies(engine, room->n_latencies);
+    }
     return err == 0 ? reserve_actions(engine, actions) : err;
 }
 
@@ -261,12 +286,12 @@ int engine_reserve(struct engine *engine, const struct catalog *catalog,
     /* Groups that go and groups that come have places at the same time. */
     struct engine_room room = {.n_slots = catalog_n_slots(catalog),
                                .n_shares = has_shared_check(catalog) ? catalog_n_slots(catalog) : 0,
-                               .has_weights = has_weighing(catalog),
                                .n_parts = has_lists ? catalog_n_slots(catalog) : 0,
                                .n_dependencies = has_lists ? catalog_n_rows(catalog) : 0,
                                .n_rows = catalog_n_rows(catalog),
                                .n_scopes = (uint32_t)(n_before + catalog_n_groups(catalog))};
 
+    look_for_weighing(catalog, &room);
     if (engine->history != NULL &&
         history_reserve_nodes(engine->history, (uint32_t)catalog_n_nodes(catalog)) != 0) {
         return ERR_NOMEM;

@@ -19,6 +19,7 @@
 #include "agent/core/timers.h"
 #include "agent/core/verdict.h"
 #include "agent/core/votes.h"
+#include "agent/core/weight_scale.h"
 #include "common/base/units.h"
 
 #define NO_ROW CATALOG_NO_ROW
@@ -161,7 +162,8 @@ static_assert(sizeof(struct engine_backend) <= ENGINE_BACKEND_BYTES, "of each ba
 struct engine_weight {
     uint64_t slow_ns; /* when its slow start began; 0 = it is in none */
     bool is_out;      /* it took no new flows when its scope was last looked at */
-    uint8_t percent;  /* 1..100; 0 = all of it */
+    uint8_t graded;   /* what votes or response times leave: 1..100; 0 = all of it */
+    uint8_t percent;  /* all in all; likewise */
 };
 
 /* A guard at work on a scope. */
@@ -207,6 +209,9 @@ struct engine_scope {
     uint64_t well_ns;       /* when it last ceased to be in fail-open or closed; 0 = it never was */
     bool shadow_is_stopped; /* its time is over, and it would take out too many */
     bool has_weighing;      /* weights and weight_timers are in use */
+    uint8_t graded_weight;  /* enum graded_weight */
+    uint64_t grade_ns;      /* by latency: when it is looked at next */
+    uint32_t median_us;     /* likewise: of its members when last looked at; 0 = too few */
 };
 
 /* What was given out for a row, whatever it belongs to. */
@@ -282,6 +287,9 @@ struct engine {
     struct engine_row *rows;         /* by row */
     struct engine_weight *weights;   /* by row, n_weights: none before a group weighs */
     uint32_t n_weights;
+    struct weight_latency *latencies; /* by slot, n_latencies: none before a group asks for them */
+    uint32_t *response_times;         /* scratch, n_latencies or LIMIT_GROUP_ROWS */
+    uint32_t n_latencies;
     struct engine_scope *scopes;
     uint32_t free_scope;                /* first free place, linked by first_row; NO_SCOPE */
     uint32_t n_slots, n_rows, n_scopes; /* room in the arrays */
@@ -346,6 +354,7 @@ struct engine_room {
     uint32_t n_parts;        /* slots that may be composed, or parts; 0 = none is */
     uint32_t n_dependencies; /* rows that may have some; 0 = none does */
     bool has_weights;        /* a group weighs */
+    uint32_t n_latencies;    /* slots whose response times are compared; 0 = none are */
 };
 int engine_reserve_room(struct engine *engine, const struct engine_room *room,
                         struct engine_actions *actions);
@@ -604,10 +613,15 @@ void engine_follow_weighing(struct engine *engine, uint32_t scope,
 /* By engine->classes, which are the scope's. */
 void engine_weigh_scope(struct engine *engine, uint32_t scope);
 void engine_forget_weight(struct engine *engine, uint32_t row);
+/* The votes on its target, as they are counted now. */
+void engine_grade_votes(struct engine *engine, uint32_t row, const struct tally *tally);
+/* A probe passed; and what was known of a slot is of another target. */
+void engine_note_latency(struct engine *engine, uint32_t slot);
+void engine_forget_latency(struct engine *engine, uint32_t slot);
+void engine_view_weight(const struct engine *engine, uint32_t row, uint64_t now_ns,
+                        struct backend_view *view);
 /* 1..100 */
 uint8_t engine_weight_percent(const struct engine *engine, uint32_t row);
-/* How long its slow start takes yet; 0 = it is in none. */
-uint64_t engine_slow_left_ns(const struct engine *engine, uint32_t row, uint64_t now_ns);
 
 /* engine_drain.c */
 void engine_follow_drain(struct engine *engine, uint32_t row);

@@ -101,6 +101,9 @@ static void take_conclusive(struct engine *engine, uint32_t slot, const struct p
     }
     engine_keep_result(engine, slot, (enum probe_class)result->probe_class);
     engine_part_changed(engine, slot);
+    if (result->probe_class == PROBE_PASS) {
+        engine_note_latency(engine, slot);
+    }
     if (target->health.opinion != OPINION_NONE) {
         timers_set(&engine->opinion_timers, slot, result->end_ns + stale_after_ns(target) + 1);
     }
@@ -509,6 +512,7 @@ void engine_judge_slot(struct engine *engine, uint32_t slot, struct engine_actio
     engine_keep_votes(engine, slot, &tally);
     for (uint32_t row = target->first_row; row != NO_ROW; row = engine->backends[row].next_user) {
         judge_row(engine, row, &tally, actions);
+        engine_grade_votes(engine, row, &tally);
         if (plant_is("judge-first-user")) {
             break;
         }

@@ -330,8 +330,7 @@ int engine_view_backend(const struct engine *engine, const char *group_name,
     view_tally(&tally, ret_view);
     ret_view->is_against_votes = is_against_votes(ret_view);
     view_reasons(ret_view);
-    ret_view->weight_percent = engine_weight_percent(engine, from->row.row);
-    ret_view->slow_left_ns = engine_slow_left_ns(engine, from->row.row, now_ns);
+    engine_view_weight(engine, from->row.row, now_ns, ret_view);
     view_flows(engine, from->row.row, boot_ns, ret_view);
     engine_sentence_state(ret_view);
     engine_sentence_next(ret_view, &tally);

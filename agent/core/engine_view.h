@@ -147,6 +147,9 @@ struct backend_view {
 
     uint8_t weight_percent;           /* how much of its weight counts here, 1..100 */
     uint64_t slow_left_ns;            /* its slow start takes so long yet; 0 = it is in none */
+    uint8_t graded_by;                /* enum graded_weight, while less than all counts */
+    uint8_t graded_percent;           /* what that leaves, 10..100 */
+    uint32_t smoothed_us, median_us;  /* by latency: its own, and in the middle of the group */
     uint8_t row_class;                /* enum row_class */
     uint8_t flow_policy;              /* enum flow_policy */
     uint8_t deadline_cause;           /* enum deadline_cause */
@@ -284,6 +287,7 @@ struct peer_view {
     X(shares_moved, "shared targets whose assigned nodes changed with the members")             \
     X(rechecks, "probes begun at once because another node's first one failed")                 \
     X(slow_starts, "times a backend that took new flows again began with less than its weight") \
+    X(weights_graded, "times votes or response times changed how much of a weight counts")      \
     X(vectors_sent, "whole vote vectors published")
 
 struct engine_counters {

@@ -119,6 +119,16 @@ static Jury__V1__WeightShare *weight_share_new(const struct view *view,
         if (backend_view->slow_left_ns > 0) {
             share->slow_start_left = wire_duration_new(view->arena, backend_view->slow_left_ns);
         }
+        if (backend_view->graded_percent < 100) {
+            share->graded_by = (Jury__V1__GradedWeight)backend_view->graded_by;
+            share->graded_percent = backend_view->graded_percent;
+        }
+        if (share->graded_by == JURY__V1__GRADED_WEIGHT__GRADED_WEIGHT_LATENCY) {
+            share->response_time =
+                wire_duration_new(view->arena, backend_view->smoothed_us * UINT64_C(1000));
+            share->group_response_time =
+                wire_duration_new(view->arena, backend_view->median_us * UINT64_C(1000));
+        }
     }
     return share;
 }

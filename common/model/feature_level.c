@@ -53,17 +53,18 @@ static bool uses_slow_start(const struct server_group *group)
     return group->guard.slow_start_ms != 0;
 }
 
+static bool is_graded(const struct server_group *group)
+{
+    return group->graded_weight != GRADED_OFF;
+}
+
 /* In the order of levels; ends with an empty one. */
 static const struct leveled_field group_fields[] = {
-    {"check.type", 3, has_udp_check},
-    {"check.type", 3, has_tls_or_grpc_check},
-    {"protocol", 3, has_udp_protocol},
-    {"check.probers", 3, uses_probers},
-    {"check.recheck", 3, uses_recheck},
-    {"check.tcp.expect", 3, has_line},
-    {"guard.slowStart", 3, uses_slow_start},
-    {"checks", 3, has_checks},
-    {NULL, 0, NULL},
+    {"check.type", 3, has_udp_check},        {"check.type", 3, has_tls_or_grpc_check},
+    {"protocol", 3, has_udp_protocol},       {"check.probers", 3, uses_probers},
+    {"check.recheck", 3, uses_recheck},      {"check.tcp.expect", 3, has_line},
+    {"guard.slowStart", 3, uses_slow_start}, {"checks", 3, has_checks},
+    {"gradedWeight", 3, is_graded},          {NULL, 0, NULL},
 };
 
 uint8_t feature_level(void)

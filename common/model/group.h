@@ -62,6 +62,13 @@ enum failover {
     FAILOVER_REBALANCE = 2
 };
 
+/* What makes a part of a healthy backend's weight count (N18); no verdict depends on it. */
+enum graded_weight {
+    GRADED_OFF = 0,
+    GRADED_BY_VOTES = 1,  /* the part of its counted votes that pass */
+    GRADED_BY_LATENCY = 2 /* response times of this node's own probes, relative to the group's */
+};
+
 struct label {
     char key[LIMIT_LABEL_KEY_BYTES + 1];
     char value[LIMIT_LABEL_VALUE_BYTES + 1];
@@ -96,6 +103,7 @@ struct server_group {
     uint8_t all_bad;                 /* enum all_bad */
     uint8_t fail_open_percent;       /* 0..100 */
     uint8_t failover;                /* enum failover; FAILOVER_NONE for nlb and clb */
+    uint8_t graded_weight;           /* enum graded_weight */
     char vpc[LIMIT_NAME_BYTES + 1];  /* type instance; else empty */
     /* The check; beside `checks` what the vote on a backend is of (group_settle_checks). */
     struct health_check check;

@@ -55,6 +55,8 @@ NAME_TABLE(below_quorum, "below quorum", {BELOW_QUORUM_HOLD, "hold"},
            {BELOW_QUORUM_LOCAL, "local"});
 NAME_TABLE(hold, "hold", {HOLD_OFF, "off"}, {HOLD_ON, "on"});
 NAME_TABLE(guard_preset, "guard", {GUARD_PRESET_OFF, "off"}, {GUARD_PRESET_STANDARD, "standard"});
+NAME_TABLE(graded_weight, "graded weight", {GRADED_BY_VOTES, "votes"},
+           {GRADED_BY_LATENCY, "latency"});
 NAME_TABLE(raft_role, "raft role", {ROLE_VOTER, "voter"}, {ROLE_STANDBY, "standby"},
            {ROLE_SPARE, "spare"});
 NAME_TABLE(key_role, "key role", {KEY_ROLE_VIEWER, "viewer"}, {KEY_ROLE_OPERATOR, "operator"},

@@ -118,31 +118,74 @@ static int check_guard(const struct object *object, const struct guard_policy *g
                : rc;
 }
 
-/* A part of a weight is each node's own (when it saw the backend return), so nodes that hash alike
- * would choose differently (N11); and weights of gwlb are all or nothing. */
-static int check_slow_start(const struct object *object, const struct server_group *group,
-                            struct errmsg *err)
+/* A part of a weight is each node's own (when it saw the backend return, which votes it holds, how
+ * far away it is), so nodes that hash alike would choose differently (N11); and weights of gwlb are
+ * all or nothing. off: how to write that there is none. */
+static int check_parts(const struct object *object, const struct server_group *group,
+                       const char *field, const char *off, struct errmsg *err)
+{
+    if (group->profile == PROFILE_GWLB) {
+        return object_refuse(object, err, ERR_INVALID,
+                             "%s is not allowed with profile gwlb: its weights are 0 or 100; leave "
+                             "it out, or set %s",
+                             field, off);
+    }
+    if (!scheduler_takes_turns(group->scheduler)) {
+        return object_refuse(object, err, ERR_INVALID,
+                             "%s is not allowed with scheduler %s, by which all nodes choose "
+                             "alike; use wrr, or set %s",
+                             field, names_word(&names_scheduler, group->scheduler), off);
+    }
+    return 0;
+}
+
+static int check_graded(const struct object *object, const struct server_group *group,
+                        struct errmsg *err)
+{
+    static const char field[] = "gradedWeight";
+    const struct health_check *check = &group->check;
+    int rc = validate_choice(object, field, &names_graded_weight, group->graded_weight, err);
+
+    if (rc == 0) {
+        rc = check_parts(object, group, field, "off", err);
+    }
+    if (rc == 0 && !check->is_enabled) {
+        rc =
+            object_refuse(object, err, ERR_INVALID,
+                          "gradedWeight needs check.enabled true: without checks there are neither "
+                          "votes nor response times");
+    }
+    if (rc == 0 && group->graded_weight == GRADED_BY_LATENCY && group->n_checks != 0) {
+        rc =
+            object_refuse(object, err, ERR_INVALID,
+                          "gradedWeight latency is not allowed with checks: several probes have no "
+                          "one response time; use check, or gradedWeight votes");
+    }
+    if (rc == 0 && group->graded_weight == GRADED_BY_LATENCY && check->type == CHECK_TYPE_UDP &&
+        check->udp.method != UDP_EXCHANGE) {
+        rc =
+            object_refuse(object, err, ERR_INVALID,
+                          "gradedWeight latency needs answers that have a time: with "
+                          "check.udp.method %s silence passes; use exchange, or gradedWeight votes",
+                          names_word(&names_udp_method, check->udp.method));
+    }
+    return rc;
+}
+
+static int check_weighing(const struct object *object, const struct server_group *group,
+                          struct errmsg *err)
 {
     static const struct range slow = {GUARD_SLOW_START_MS_MIN, GUARD_SLOW_START_MS_MAX,
                                       "0s or 1s..900s", "ms"};
     int rc = 0;
 
-    if (group->guard.slow_start_ms == 0) {
-        return 0;
+    if (group->guard.slow_start_ms != 0) {
+        rc = check_parts(object, group, "guard.slowStart", "0s", err);
+        if (rc == 0) {
+            rc = validate_range(object, "guard.slowStart", group->guard.slow_start_ms, &slow, err);
+        }
     }
-    if (group->profile == PROFILE_GWLB) {
-        rc = object_refuse(object, err, ERR_INVALID,
-                           "guard.slowStart is not allowed with profile gwlb: its weights are 0 "
-                           "or 100; leave it out, or set 0s");
-    } else if (!scheduler_takes_turns(group->scheduler)) {
-        rc = object_refuse(object, err, ERR_INVALID,
-                           "guard.slowStart is not allowed with scheduler %s, by which all nodes "
-                           "choose alike; use wrr, or set 0s",
-                           names_word(&names_scheduler, group->scheduler));
-    }
-    return rc == 0
-               ? validate_range(object, "guard.slowStart", group->guard.slow_start_ms, &slow, err)
-               : rc;
+    return rc == 0 && group->graded_weight != GRADED_OFF ? check_graded(object, group, err) : rc;
 }
 
 static int check_forwarding(const struct object *object, const struct server_group *group,
@@ -180,7 +223,7 @@ static int check_forwarding(const struct object *object, const struct server_gro
         rc = check_guard(object, &group->guard, err);
     }
     if (rc == 0) {
-        rc = check_slow_start(object, group, err);
+        rc = check_weighing(object, group, err);
     }
     return rc == 0 ? validate_hold(object, group->hold, err) : rc;
 }

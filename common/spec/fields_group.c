@@ -590,6 +590,17 @@ static const struct spec_field group_fields[] = {
      .names = &names_scheduler,
      .later = "all but 5-tuple and wrr",
      .help = "How a new flow finds its backend."},
+    {.name = "gradedWeight",
+     .type = SPEC_TYPE_WORD,
+     AT(server_group, graded_weight),
+     .names = &names_graded_weight,
+     .zero_word = "off",
+     .help =
+         "A healthy backend gets a part of its weight, never less than a tenth, and no verdict "
+         "changes: votes = as many percent as of its counted votes pass; latency = the less, "
+         "the slower this node's own probes are answered than in the middle of the group. "
+         "Latency needs 3 healthy backends, and differs from node to node. Only with "
+         "schedulers that take turns (wrr), not with profile gwlb. See: nodectl explain flows."},
     {.name = "check",
      .type = SPEC_TYPE_OBJECT,
      AT(server_group, check),

@@ -266,6 +266,7 @@ Jury__V1__ServerGroup *wire_group_new(struct wire_arena *arena, const struct ser
     message->vpc = wire_text(arena, group->vpc);
     message->address_family = (Jury__V1__AddressFamily)group->address_family;
     message->scheduler = (Jury__V1__Scheduler)group->scheduler;
+    message->graded_weight = (Jury__V1__GradedWeight)group->graded_weight;
     if (group->n_checks == 0) {
         message->check = check_new(arena, &group->check);
     } else {

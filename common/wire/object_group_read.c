@@ -490,6 +490,10 @@ static int read_choices(const Jury__V1__ServerGroup *message, struct server_grou
         rc = read_enum("failover", &names_failover, (int)message->failover, &group->failover, err);
     }
     if (rc == 0) {
+        rc = read_enum("graded_weight", &names_graded_weight, (int)message->graded_weight,
+                       &group->graded_weight, err);
+    }
+    if (rc == 0) {
         rc = read_enum("hold", &names_hold, (int)message->hold, &group->hold, err);
     }
     return rc;

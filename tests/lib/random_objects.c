@@ -246,6 +246,7 @@ void random_group(struct prng *prng, uint32_t n_backends_max, struct server_grou
     if (prng_below(prng, 3) == 0) {
         ret_group->guard.slow_start_ms = 1 + (uint32_t)prng_below(prng, 900000);
     }
+    ret_group->graded_weight = (uint8_t)prng_below(prng, 3);
     ret_group->guard.return_percent = (uint8_t)prng_below(prng, 101);
     ret_group->guard.return_window_ms = between(prng, 1000, 3600000);
     ret_group->guard.shadow_cycles = (uint16_t)prng_below(prng, 1001);

@@ -226,6 +226,8 @@ static void set_field(struct scenario *scenario, struct server_group *spec, cons
         last_check(spec)->probers = (uint8_t)script_number(scenario, value, LIMIT_NODES);
     } else if (strcmp(key, "recheck") == 0) {
         last_check(spec)->recheck = strcmp(value, "on") == 0;
+    } else if (strcmp(key, "graded") == 0) {
+        spec->graded_weight = (uint8_t)names_value(&names_graded_weight, value);
     } else if (strcmp(key, "all-bad") == 0) {
         spec->all_bad = (uint8_t)names_value(&names_all_bad, value);
     } else if (strcmp(key, "fail-open-threshold") == 0) {

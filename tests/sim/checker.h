@@ -160,6 +160,10 @@
     X(slow_start_through)         \
     X(slow_start_cut_short)       \
     X(slow_start_of_none)         \
+    X(graded_by_votes)            \
+    X(graded_in_slow_start)       \
+    X(graded_by_latency)          \
+    X(latency_let_go)             \
     X(flow_moved)                 \
     X(flow_stayed)                \
     X(shared_among_some)          \
@@ -283,6 +287,8 @@ struct weighed {
     uint64_t begun_ns; /* of its slow start; 0 = it is in none */
     bool is_out;       /* it takes no new flows */
     bool was_slow, is_through;
+    uint8_t percent;     /* that the word had at the last look */
+    uint64_t changed_ns; /* by latency: when it last changed; 0 = never */
 };
 
 /* The choice of some flows in a scope, and among whom. */

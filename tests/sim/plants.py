@@ -77,6 +77,9 @@ PLANTS = {
     "slow-start-of-all": ("a slow start though no other has all of its weight", "storm"),
     "slow-start-anew": ("each look at a slow start begins it anew", "storm"),
     "slow-start-no-step": ("nobody looks when the next step is due", "storm"),
+    "graded-unseen": ("a vote that grades a weight is not looked at", "storm"),
+    "graded-no-floor": ("votes or response times leave less than a tenth", "storm"),
+    "graded-at-once": ("response times are compared at each look, not once an interval", "storm"),
     # Several checks of a backend.
     "compose-any-fails": ("one check that fails is enough, whatever k is", "storm"),
     "compose-silence-fails": ("a check without an opinion counts as failed", "storm"),
@@ -124,7 +127,7 @@ def main():
     rows, missed = [], []
     for name in PLANTS:
         caught, number, sentence, took = run(options.sim, name, options.seeds)
-        law = re.search(r"(I-\d+|N5|N7|N20|N24|A22|R-VOTE-2|R-EJ-\d|R-FLAP-1|R-CFG-4|replay)", sentence)
+        law = re.search(r"(I-\d+|N5|N7|N18|N20|N24|A22|R-VOTE-2|R-EJ-\d|R-FLAP-1|R-CFG-4|replay)", sentence)
         rows.append(f"| `{name}` | {PLANTS[name][0]} | {'sim: ' + law.group(1) if law else 'sim'} "
                     f"| {number if caught else f'not in {options.seeds}'} |")
         print(f"{name}: {'seed ' + str(number) if caught else 'NOT CAUGHT'} ({took:.1f} s): {sentence}",

@@ -141,6 +141,17 @@ static void random_weighing(struct sim *sim, struct server_group *group)
     if (prng_below(&prng, 2) == 0) {
         group->guard.slow_start_ms = 1000 + 500 * (uint32_t)prng_below(&prng, 9);
     }
+    group->graded_weight = (uint8_t)(prng_below(&prng, 2) == 0 ? 1 + prng_below(&prng, 2) : 0);
+}
+
+/* Without checks there is nothing to grade by, and a list of them has no one response time. */
+static void fit_weighing(struct server_group *spec)
+{
+    if (!spec->check.is_enabled) {
+        spec->graded_weight = GRADED_OFF;
+    } else if (spec->n_checks > 0 && spec->graded_weight == GRADED_BY_LATENCY) {
+        spec->graded_weight = GRADED_BY_VOTES;
+    }
 }
 
 static void random_guard(struct sim *sim, struct server_group *group)
@@ -226,6 +237,7 @@ void story_put_group(struct sim *sim, const char *name)
                                         .timeout_ms = 1000 + 1000 * (uint32_t)story_below(sim, 9)};
     group.all_bad = (uint8_t)(story_below(sim, 4) == 0 ? ALL_BAD_FAIL_CLOSED : ALL_BAD_FAIL_OPEN);
     random_guard(sim, &group);
+    fit_weighing(&group);
     build_put_group(&command, &group);
     server_group_close(&group);
     commit(sim, &command);
@@ -262,6 +274,7 @@ static void put_changed(struct sim *sim, struct server_group *spec)
 
     server_group_sort_backends(spec);
     fit_probers(spec);
+    fit_weighing(spec);
     build_put_group(&command, spec);
     server_group_close(spec);
     commit(sim, &command);

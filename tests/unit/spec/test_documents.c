@@ -71,6 +71,7 @@ static void a_guard_is_a_word_or_a_mapping(void **state)
                 GROUP("  scheduler: 5-tuple\n  guard: {velocityPercent: 10, flapHold: 30s, "
                       "returnPercent: 25}\n"));
     expect_same(GROUP("  guard: {slowStart: off}\n"), GROUP(""));
+    expect_same(GROUP("  gradedWeight: off\n"), GROUP(""));
     expect_same(GROUP("  guard: off\n"), GROUP(""));
     expect_same(GROUP("  guard: {flapHold: off, returnPercent: 0}\n"), GROUP(""));
 }

@@ -182,6 +182,21 @@ static void unknown_and_later_fields_are_refused(void **state)
          "server group \"web\": guard.slowStart is not allowed with profile gwlb: its weights are "
          "0 "
          "or 100; leave it out, or set 0s"},
+        {GROUP("  gradedWeight: load\n"), 6, 17, ERR_INVALID,
+         "server group \"web\": gradedWeight must be off, votes or latency, got \"load\""},
+        {GROUP("  gradedWeight: votes\n  scheduler: 5-tuple\n"), 6, 17, ERR_INVALID,
+         "server group \"web\": gradedWeight is not allowed with scheduler 5-tuple, by which all "
+         "nodes choose alike; use wrr, or set off"},
+        {HEAD "  profile: gwlb\n  protocol: tcp\n  gradedWeight: latency\n", 7, 17, ERR_INVALID,
+         "server group \"web\": gradedWeight is not allowed with profile gwlb: its weights are 0 "
+         "or "
+         "100; leave it out, or set off"},
+        {GROUP("  gradedWeight: votes\n  check: {enabled: false}\n"), 6, 17, ERR_INVALID,
+         "server group \"web\": gradedWeight needs check.enabled true: without checks there are "
+         "neither votes nor response times"},
+        {GROUP("  gradedWeight: latency\n  check: {type: udp}\n"), 6, 17, ERR_INVALID,
+         "server group \"web\": gradedWeight latency needs answers that have a time: with "
+         "check.udp.method port+echo silence passes; use exchange, or gradedWeight votes"},
         {GROUP("  guard: strict\n"), 6, 10, ERR_INVALID,
          "server group \"web\": guard must be off or standard, or a mapping, got \"strict\""},
         {GROUP("  vpc: main\n"), 6, 3, ERR_UNAVAILABLE_YET,
