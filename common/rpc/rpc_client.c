@@ -20,7 +20,9 @@
 #define TIMEOUT_MS_DEFAULT 5000
 #define TIMEOUT_MS_MAX 60000
 #define CONNECT_NS (1500 * NS_PER_MS) /* for one endpoint while there are others to try */
-#define PAUSE_US 100000               /* between two rounds over all endpoints */
+/* What changes nothing is not asked for longer than an agent needs to start again. */
+#define RESTART_NS (5 * NS_PER_SECOND)
+#define PAUSE_US 100000 /* between two rounds over all endpoints */
 #define ENVELOPE_BYTES_MAX 16384
 
 struct endpoint_copy {
@@ -429,6 +431,7 @@ int rpc_client_call(struct rpc_client *client, const struct rpc_call *call,
         .deadline_ns = clock_monotonic_ns() + timeout_ms * NS_PER_MS,
         .err = err,
     };
+    uint64_t give_up_ns = 0;
     int rc;
 
     *ret_result = (struct rpc_result){0};
@@ -447,7 +450,15 @@ int rpc_client_call(struct rpc_client *client, const struct rpc_call *call,
          * with the same id tells. Refused connections and refusals end at once. */
         bool is_open = attempt.was_sent && ret_result->header == NULL &&
                        (rc == ERR_UNREACHABLE || rc == ERR_UNAUTHENTICATED);
-        if (!is_open || clock_monotonic_ns() + PAUSE_US * NS_PER_US >= attempt.deadline_ns) {
+        uint64_t now_ns = clock_monotonic_ns();
+        if (give_up_ns == 0) {
+            bool may_change = attempt.method->kind == METHOD_WRITE;
+
+            give_up_ns = may_change || now_ns + RESTART_NS > attempt.deadline_ns
+                             ? attempt.deadline_ns
+                             : now_ns + RESTART_NS;
+        }
+        if (!is_open || now_ns + PAUSE_US * NS_PER_US >= give_up_ns) {
             break;
         }
         usleep(PAUSE_US);

@@ -18,6 +18,8 @@
 
 #include <zmq.h>
 
+#include "common/base/clock.h"
+#include "common/base/units.h"
 #include "common/wire/unpack.h"
 #include "jury/v1/cluster.pb-c.h"
 #include "jury/v1/group.pb-c.h"
@@ -398,6 +400,26 @@ static void a_write_that_was_sent_is_not_told_as_one_that_nobody_had(void **stat
     key_pair_close(&key);
 }
 
+/* A probe on demand has a minute, and was asked for until then, of an agent that had ended. */
+static void a_question_is_not_asked_for_a_minute_of_an_agent_that_has_gone(void **state)
+{
+    (void)state;
+    struct agent agent = {.script = {HANG_UP}};
+    struct key_pair key;
+    struct errmsg err;
+
+    agent_start(&agent);
+    assert_int_equal(key_pair_generate(&key, &err), 0);
+    struct rpc_client *client = client_of(&agent, 1, 60000, &key);
+    uint64_t start_ns = clock_monotonic_ns();
+    struct outcome outcome = call(client, false);
+    assert_int_equal(outcome.rc, ERR_UNREACHABLE);
+    assert_true(clock_monotonic_ns() - start_ns < 30 * NS_PER_SECOND);
+    rpc_client_free(client);
+    agent_stop(&agent);
+    key_pair_close(&key);
+}
+
 static void what_nodes_say_counts_more_than_that_others_are_away(void **state)
 {
     (void)state;
@@ -581,6 +603,7 @@ int main(void)
         cmocka_unit_test(a_refusal_is_final_and_carries_its_sentence),
         cmocka_unit_test(a_broken_connection_is_tried_again_with_the_same_id),
         cmocka_unit_test(a_write_that_was_sent_is_not_told_as_one_that_nobody_had),
+        cmocka_unit_test(a_question_is_not_asked_for_a_minute_of_an_agent_that_has_gone),
         cmocka_unit_test(what_nodes_say_counts_more_than_that_others_are_away),
         cmocka_unit_test(each_way_of_having_no_answer_is_its_own_error),
         cmocka_unit_test(the_unix_socket_needs_no_key_and_says_what_is_wrong_with_it),
