@@ -367,10 +367,11 @@ void engine_tell_votes(const struct engine *engine, uint32_t slot, bool is_down,
     collect_votes(engine, slot, is_down ? OPINION_PASS : OPINION_FAIL, event);
 }
 
-/* Of the part that the told reason is of. */
+/* Of the part that the told reason is of. One that fails is enough for that; one that passes has
+ * others beside it. */
 static void name_check(const struct engine *engine, uint32_t row, struct event *event)
 {
-    for (unsigned i = 0; i < event->n_votes; i++) {
+    for (unsigned i = 0; i < event->n_votes && event->to == HEALTH_UNHEALTHY; i++) {
         if (event->votes[i].reason == event->reason && event->votes[i].part != 0) {
             str_copy(event->check, sizeof event->check,
                      engine_part_name(engine, row, event->votes[i].part));
