@@ -43,6 +43,7 @@ static int accept_any(X509_STORE_CTX *chain, void *unused)
 static SSL_CTX *context_new(void)
 {
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    char groups[] = "X25519:P-256:P-384:P-521"; /* the macro takes a const away */
 
     if (context == NULL) {
         return NULL;
@@ -56,7 +57,7 @@ static SSL_CTX *context_new(void)
     SSL_CTX_set_max_cert_list(context, LIMIT_TLS_BYTES);
     SSL_CTX_set_security_level(context, 1);
     bool is_set = SSL_CTX_set_cipher_list(context, "DEFAULT:!kDHE:!PSK:!SRP:@SECLEVEL=1") == 1 &&
-                  SSL_CTX_set1_groups_list(context, "X25519:P-256:P-384:P-521") == 1;
+                  SSL_CTX_set1_groups_list(context, groups) == 1;
     if (!is_set) {
         SSL_CTX_free(context);
         return NULL;
@@ -127,6 +128,7 @@ static int version_number(enum tls_version version)
 static bool configure(SSL *ssl, const struct tls_check *check)
 {
     uint8_t protocols[LIMIT_ALPN_BYTES + 1];
+    char name[sizeof check->server_name]; /* the macro takes a const away */
     size_t n = strlen(check->alpn);
 
     if (check->min_version < TLS_VERSION_1_2) {
@@ -134,12 +136,12 @@ static bool configure(SSL *ssl, const struct tls_check *check)
     }
     protocols[0] = (uint8_t)n;
     memcpy(protocols + 1, check->alpn, n);
+    memcpy(name, check->server_name, sizeof name);
     SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
     return SSL_set_min_proto_version(ssl, version_number((enum tls_version)check->min_version)) &&
            (n == 0 || SSL_set_alpn_protos(ssl, protocols, (unsigned)n + 1) == 0) &&
-           (check->server_name[0] == '\0' ||
-            (SSL_set_tlsext_host_name(ssl, check->server_name) == 1 &&
-             SSL_set1_host(ssl, check->server_name) == 1));
+           (check->server_name[0] == '\0' || (SSL_set_tlsext_host_name(ssl, name) == 1 &&
+                                              SSL_set1_host(ssl, check->server_name) == 1));
 }
 
 enum probe_reason tls_session_new(struct tls_contexts *contexts, const struct tls_check *check,
