@@ -344,6 +344,7 @@ int explain_flows(struct ctl *ctl)
         "  slow start  guard.slowStart: nodectl explain guards\n"
         "  votes       gradedWeight: votes. Of a healthy backend with 2 of 3 counted votes that\n"
         "              pass 67 % count: a cut path or a sick zone is seen before it is a verdict.\n"
+        "              One that is held or pending has all of its weight.\n"
         "  latency     gradedWeight: latency. Each node takes the response times of its own\n"
         "              probes, smoothed over about 8, and compares them with that of the backend\n"
         "              in the middle of its group: one that takes 4 times as long gets a quarter.\n"

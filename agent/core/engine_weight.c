@@ -87,6 +87,16 @@ static void set_graded(struct engine *engine, struct engine_weight *weight, uint
     weight->graded = percent;
 }
 
+/* Votes that may not decide do not grade: a verdict that is held or pending steers nothing. */
+static uint8_t votes_percent(const struct engine_backend *backend, const struct tally *tally)
+{
+    bool is_kept = backend->held_causes != 0 || backend->is_pending;
+
+    return is_kept && !plant_is("graded-though-held")
+               ? WEIGHT_WHOLE
+               : weight_votes_percent(tally->n_pass, tally->n_fail);
+}
+
 void engine_grade_votes(struct engine *engine, uint32_t row, const struct tally *tally)
 {
     const struct engine_backend *backend = &engine->backends[row];
@@ -96,7 +106,7 @@ void engine_grade_votes(struct engine *engine, uint32_t row, const struct tally 
     }
     uint8_t before = engine->weights[row].graded;
 
-    set_graded(engine, &engine->weights[row], weight_votes_percent(tally->n_pass, tally->n_fail));
+    set_graded(engine, &engine->weights[row], votes_percent(backend, tally));
     if (engine->weights[row].graded != before && !plant_is("graded-unseen")) {
         id_set_add(&engine->dirty_scopes, backend->scope);
     }

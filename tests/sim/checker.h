@@ -162,6 +162,7 @@
     X(slow_start_of_none)         \
     X(graded_by_votes)            \
     X(graded_in_slow_start)       \
+    X(held_is_not_graded)         \
     X(graded_by_latency)          \
     X(latency_let_go)             \
     X(flow_moved)                 \

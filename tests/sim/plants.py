@@ -78,6 +78,7 @@ PLANTS = {
     "slow-start-anew": ("each look at a slow start begins it anew", "storm"),
     "slow-start-no-step": ("nobody looks when the next step is due", "storm"),
     "graded-unseen": ("a vote that grades a weight is not looked at", "storm"),
+    "graded-though-held": ("votes that may not decide grade a weight", "storm"),
     "graded-no-floor": ("votes or response times leave less than a tenth", "storm"),
     "graded-at-once": ("response times are compared at each look, not once an interval", "storm"),
     # Several checks of a backend.

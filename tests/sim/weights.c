@@ -6,8 +6,9 @@
  * weight, and for those alone that take flows by being healthy.
  *
  * Graded by votes: of those that take flows by being healthy, the part of the trace's counted votes
- * that pass, at least a tenth. By latency (N18): between a tenth and all of it, at most one change
- * an interval, and none while fewer than 3 take flows of first choice. */
+ * that pass, at least a tenth; all of it while the verdict is held or pending. By latency (N18):
+ * between a tenth and all of it, at most one change an interval, and none while fewer than 3 take
+ * flows of first choice. */
 #include "tests/lib/row_words.h"
 #include "tests/sim/rules.h"
 #include "tests/sim/witness.h"
@@ -72,17 +73,6 @@ static bool follow_group(struct checker *checker, struct witness *witness,
     return any_whole;
 }
 
-/* The part of the counted votes that pass. */
-static unsigned votes_percent(struct checker *checker, struct witness *witness,
-                              const struct world_node *node, uint32_t slot, uint64_t now_ns)
-{
-    struct count v = rules_count(checker, witness, node, slot, now_ns);
-    unsigned n = v.p + v.f;
-    unsigned percent = n == 0 ? 100 : (200 * v.p + n) / (2 * n);
-
-    return percent < FIRST ? FIRST : percent;
-}
-
 struct scene {
     struct checker *checker;
     struct witness *witness;
@@ -92,16 +82,33 @@ struct scene {
     unsigned n_first; /* members of first choice */
 };
 
+/* The part of the counted votes that pass; of a verdict that is held or pending all of the weight.
+ */
+static unsigned votes_percent(const struct scene *scene, const struct judged *row)
+{
+    struct count v =
+        rules_count(scene->checker, scene->witness, scene->node, row->target_slot, scene->now_ns);
+    unsigned n = v.p + v.f;
+    unsigned percent = n == 0 ? 100 : (200 * v.p + n) / (2 * n);
+
+    if (row->frozen != FROZEN_NOT || row->held_check_changed || row->held_kept ||
+        rules_hold_back(scene->witness, &scene->group->spec.rule, &v)) {
+        scene->checker->sometimes->held_is_not_graded += percent < 100;
+        return 100;
+    }
+    return percent < FIRST ? FIRST : percent;
+}
+
 static void judge_exactly(const struct scene *scene, uint32_t i, unsigned slow)
 {
     const struct row_id *row = &scene->group->backends[i].row;
     const struct row_word *word = &scene->witness->shown[row->row].word;
-    uint32_t slot = scene->witness->rows[row->row].target_slot;
+    const struct judged *judged = &scene->witness->rows[row->row];
     unsigned graded = 100;
 
     if (scene->group->spec.graded_weight == GRADED_BY_VOTES && is_used(word->row_class) &&
-        slot != CATALOG_NO_SLOT) {
-        graded = votes_percent(scene->checker, scene->witness, scene->node, slot, scene->now_ns);
+        judged->target_slot != CATALOG_NO_SLOT) {
+        graded = votes_percent(scene, judged);
     }
     scene->checker->sometimes->graded_by_votes += graded < 100;
     scene->checker->sometimes->graded_in_slow_start += graded < 100 && slow < 100;
