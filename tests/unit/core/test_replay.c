@@ -389,8 +389,8 @@ static void of_several_checks_all_but_names_and_dependencies_is_refused(void **u
         "",
         "checks.page.timeout cannot be replayed: other probes would have had other results",
         "checks.page.http.path cannot be replayed: other probes would have had other results",
-        "checks.port: healthyThreshold or unhealthyThreshold cannot be replayed: of the other "
-        "nodes' probes only the votes",
+        ("checks.port: healthyThreshold or unhealthyThreshold cannot be replayed: of the other "
+         "nodes' probes only the votes"),
         "pass cannot be replayed: of the other nodes' probes only the votes",
         "checks cannot be replayed: other probes would have had other results",
         "check cannot be replayed: other probes would have had other results",
