@@ -58,7 +58,11 @@ uint64_t check_success_window_ms(const struct health_check *check, uint64_t resp
 
 uint8_t check_kinds(const struct health_check *check)
 {
-    return (uint8_t)(check->type == CHECK_TYPE_NONE ? check->part_kinds : 1U << check->type);
+    if (check->type == CHECK_TYPE_NONE) {
+        return check->part_kinds;
+    }
+    /* Bytes that are damaged may hold any type: they are read before they are judged. */
+    return (uint8_t)(check->type <= CHECK_TYPE_GRPC ? 1U << check->type : 0U);
 }
 
 bool check_is_shared(const struct health_check *check)

@@ -183,7 +183,7 @@ void group_settle_checks(struct server_group *group)
     uint64_t window_ms = group_failure_window_ms(group);
     unsigned kinds = 0;
     for (unsigned i = 0; i < group->n_checks; i++) {
-        kinds |= is_local(group, i) ? 1U << group->checks[i].check.type : 0;
+        kinds |= is_local(group, i) ? check_kinds(&group->checks[i].check) : 0U;
     }
     group->check = (struct health_check){
         .is_enabled = true,
