@@ -500,6 +500,8 @@ void render_node(struct ctl *ctl, const Jury__V1__DescribeNodeResponse *node)
         if (node->probe_engine->half_open_problem[0] != '\0') {
             fprintf(out, "             half-open probes are inconclusive here: %s\n",
                     node->probe_engine->half_open_problem);
+            fprintf(out, "             and no RST follows the timeout of a full handshake "
+                         "(onTimeout: rst)\n");
         }
         put_not_built(out, node->probe_engine);
     }

@@ -23,6 +23,7 @@ enum attempt_step {
     STEP_LINGERING /* the result is out, the connection is being closed */
 };
 
+struct syn_tap;
 struct tls_contexts;
 struct tls_session;
 struct grpc_call;
@@ -53,6 +54,8 @@ struct connect_engine {
     struct connect_pool pool;
     struct attempt *attempts; /* by place */
     struct tls_contexts *tls; /* NULL = it makes no tls probes */
+    struct syn_tap *tap;      /* NULL = no RST follows a timeout */
+    bool may_tap;             /* it may be opened when it is needed */
     uint32_t linger_oldest;
     uint32_t linger_youngest;
 };
@@ -106,6 +109,12 @@ void attempt_part_politely(struct connect_engine *engine, struct attempt *attemp
 void attempt_send_request(struct connect_engine *engine, struct attempt *attempt);
 void attempt_receive(struct connect_engine *engine, struct attempt *attempt);
 void attempt_linger(struct connect_engine *engine, struct attempt *attempt);
+/* The RST after a timeout (connect_rst.c). Before the SYN leaves; in each run; while the attempt
+ * still has its socket. */
+void connect_rst_prepare(struct connect_engine *engine, const struct probe_target *target);
+void connect_rst_drain(struct connect_engine *engine);
+void connect_rst_send(struct connect_engine *engine, const struct attempt *attempt);
+void connect_rst_close(struct connect_engine *engine);
 /* The TLS part (connect_tls.c; in its place connect_tls_absent.c in a build without it). */
 void attempt_begin_tls(struct connect_engine *engine, struct attempt *attempt);
 void attempt_run_tls(struct connect_engine *engine, struct attempt *attempt);

@@ -144,6 +144,7 @@ static void on_timer(struct connect_engine *engine, struct attempt *attempt)
         break;
     case STEP_CONNECTING:
         probe_note(&engine->base, PROBE_STEP_DEADLINE);
+        connect_rst_send(engine, attempt);
         attempt_end(engine, attempt, REASON_CONNECT_TIMEOUT);
         break;
     case STEP_SENDING:
@@ -174,6 +175,7 @@ static void engine_run(struct probe_engine *base, const struct probe_sink *sink)
     }
     engine->sink = sink;
     connect_trace_look(engine);
+    connect_rst_drain(engine);
     if (probe_events_serve(base, on_event) > 0) {
         base->quiet_ns = now_ns + CONNECT_QUIET_NS;
     }
@@ -211,6 +213,7 @@ static void engine_submit(struct probe_engine *base, const struct probe_target *
         assert(engine->linger_oldest != NO_PLACE);
         attempt_release(engine, &engine->attempts[engine->linger_oldest], END_BY_RST);
     }
+    connect_rst_prepare(engine, target);
     uint32_t place = probe_places_take(&engine->places, target->id.slot);
     struct attempt *attempt = &engine->attempts[place];
     uint64_t start_ns;
@@ -243,6 +246,7 @@ static void engine_free(struct probe_engine *base)
         close(base->fd);
     }
     connect_engine_drop_tls(engine);
+    connect_rst_close(engine);
     probe_places_close(&engine->places);
     free(engine->attempts);
     free(engine);

@@ -11,6 +11,8 @@
  *    above. Then close_notify and the same wait for the server's FIN. At most LIMIT_TLS_BYTES are
  *    read.
  *  - grpc, likewise: connect, or the handshake; the call and its answer; GOAWAY and that wait.
+ *  - after the timeout of a connection attempt: nothing, since closing a connecting socket sends
+ *    nothing; or the RST that the check wants, by the raw sender (syn_tap.h).
  *  - Sockets are kept for later probes (connect_pool.h).
  *  - SYN repeats are the kernel's: at 1 s and 3 s, with later kernels each second at first.
  *
@@ -31,6 +33,9 @@
 int connect_engine_new(uint32_t capacity, const struct probe_lateness *lateness,
                        struct probe_engine **ret_engine, struct errmsg *err);
 
+/* From now on a RST by raw packets follows the timeout of a tcp check that wants one, if this
+ * process has CAP_NET_RAW; else none does. */
+void connect_engine_enable_rst(struct probe_engine *engine);
 /* From now on it makes tls probes, too; reads the system's certificates, which takes some
  * milliseconds. False: this agent was built without them, or there is no memory. */
 bool connect_engine_enable_tls(struct probe_engine *engine);

@@ -52,6 +52,21 @@ void connect_socket_read_address(const struct sockaddr_storage *address, struct 
     }
 }
 
+bool connect_socket_source(int fd, struct endpoint *ret_source)
+{
+    struct sockaddr_storage address;
+    socklen_t n_bytes = sizeof address;
+    struct sockaddr_in in;
+
+    if (getsockname(fd, (struct sockaddr *)&address, &n_bytes) != 0) {
+        return false;
+    }
+    memcpy(&in, &address, sizeof in); /* the port stands at the same place in both families */
+    connect_socket_read_address(&address, &ret_source->addr);
+    ret_source->port = ntohs(in.sin_port);
+    return true;
+}
+
 enum probe_reason connect_socket_bind(int fd, const struct probe_target *target)
 {
     struct sockaddr_storage address;

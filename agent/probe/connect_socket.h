@@ -16,6 +16,9 @@ socklen_t connect_socket_address(const struct addr *addr, uint16_t port,
 /* The address of what the kernel gives; other families than IPv6 are read as IPv4. */
 void connect_socket_read_address(const struct sockaddr_storage *address, struct addr *ret_addr);
 
+/* Address and port of this end. False: it has none. */
+bool connect_socket_source(int fd, struct endpoint *ret_source);
+
 /* Bind to target->source if it has one, leaving the choice of the port to connect: so the same port
  * serves different backends at a time. Returns REASON_NONE or why not. */
 enum probe_reason connect_socket_bind(int fd, const struct probe_target *target);

@@ -1,6 +1,7 @@
 #include "agent/probe/packet_filter.h"
 
 #include <assert.h>
+#include <linux/if_packet.h>
 
 /* Places to jump to. An instruction names them; resolve() makes distances of them. */
 enum label {
@@ -116,6 +117,41 @@ size_t packet_filter_build(const uint16_t ports[], size_t n_ports,
     for (size_t i = 0; i < n_ports; i++) {
         put_jump(&to, BPF_JEQ, ports[i], LABEL_ACCEPT, i + 1 < n_ports ? NEXT : LABEL_DROP);
     }
+    put_label(&to, LABEL_ACCEPT);
+    put(&to, BPF_RET | BPF_K, UINT16_MAX);
+    put_label(&to, LABEL_DROP);
+    put(&to, BPF_RET | BPF_K, 0);
+    resolve(&to);
+    return to.n;
+}
+
+/* FIN, SYN, RST and ACK: of the first segment of a connection it is SYN alone. */
+static void put_only_syn(struct assembler *to)
+{
+    put(to, BPF_ALU | BPF_AND | BPF_K, 0x17);
+    put_jump(to, BPF_JEQ, 0x02, LABEL_ACCEPT, LABEL_DROP);
+}
+
+size_t packet_filter_build_syns(struct sock_filter program[PACKET_FILTER_MAX])
+{
+    struct assembler to = {.program = program};
+
+    put(&to, BPF_LD | BPF_B | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE));
+    put_jump(&to, BPF_JEQ, PACKET_OUTGOING, NEXT, LABEL_DROP);
+    put(&to, BPF_LD | BPF_B | BPF_ABS, 0);
+    put(&to, BPF_ALU | BPF_RSH | BPF_K, 4);
+    put_jump(&to, BPF_JEQ, 6, LABEL_IPV6, NEXT);
+    put_jump(&to, BPF_JEQ, 4, NEXT, LABEL_DROP);
+    put(&to, BPF_LDX | BPF_B | BPF_MSH, 0);
+    put(&to, BPF_LD | BPF_B | BPF_ABS, 9);
+    put_jump(&to, BPF_JEQ, 6, NEXT, LABEL_DROP);
+    put(&to, BPF_LD | BPF_B | BPF_IND, 13);
+    put_only_syn(&to);
+    put_label(&to, LABEL_IPV6);
+    put(&to, BPF_LD | BPF_B | BPF_ABS, 6);
+    put_jump(&to, BPF_JEQ, 6, NEXT, LABEL_DROP);
+    put(&to, BPF_LD | BPF_B | BPF_ABS, 40 + 13);
+    put_only_syn(&to);
     put_label(&to, LABEL_ACCEPT);
     put(&to, BPF_RET | BPF_K, UINT16_MAX);
     put_label(&to, LABEL_DROP);

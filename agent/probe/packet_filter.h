@@ -19,4 +19,7 @@
 size_t packet_filter_build(const uint16_t ports[], size_t n_ports,
                            struct sock_filter program[PACKET_FILTER_MAX]);
 
+/* SYNs of connections that this machine begins, as they leave it. Returns likewise. */
+size_t packet_filter_build_syns(struct sock_filter program[PACKET_FILTER_MAX]);
+
 #endif

@@ -19,12 +19,18 @@
 #define RING_BYTES ((size_t)PACKET_FRAMES * PACKET_FRAME_BYTES)
 #define BLOCK_BYTES ((unsigned)64 * 1024) /* whole pages of any size in use */
 
-static int set_filter(int fd, const uint16_t ports[], size_t n_ports)
-{
+/* What a socket receives. */
+struct wanted {
     struct sock_filter program[PACKET_FILTER_MAX];
-    struct sock_fprog all = {.filter = program};
+    size_t n_instructions;
+    bool is_outgoing; /* packets that leave, too */
+};
 
-    all.len = (unsigned short)packet_filter_build(ports, n_ports, program);
+static int set_filter(int fd, struct wanted *wanted)
+{
+    const struct sock_fprog all = {.filter = wanted->program,
+                                   .len = (unsigned short)wanted->n_instructions};
+
     return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &all, sizeof all);
 }
 
@@ -47,16 +53,17 @@ static int map_ring(struct packet_socket *sock)
 }
 
 /* Protocol 0 receives nothing: not until the filter is there is the socket bound to all. Packets
- * that leave are not looked at; on loopback each comes in, too. */
-static int open_receiver(struct packet_socket *sock, const uint16_t ports[], size_t n_ports)
+ * that leave are not looked at unless they are wanted; on loopback each comes in, too. */
+static int open_receiver(struct packet_socket *sock, struct wanted *wanted)
 {
     const struct sockaddr_ll everywhere = {.sll_family = AF_PACKET,
                                            .sll_protocol = htons(ETH_P_ALL)};
-    const int yes = 1;
+    const int is_ignored = wanted->is_outgoing ? 0 : 1;
 
     sock->receive_fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (sock->receive_fd < 0 || set_filter(sock->receive_fd, ports, n_ports) != 0 ||
-        setsockopt(sock->receive_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &yes, sizeof yes) != 0 ||
+    if (sock->receive_fd < 0 || set_filter(sock->receive_fd, wanted) != 0 ||
+        setsockopt(sock->receive_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &is_ignored,
+                   sizeof is_ignored) != 0 ||
         map_ring(sock) != 0) {
         return -1;
     }
@@ -76,11 +83,10 @@ static int open_senders(struct packet_socket *sock)
     return sock->send_ipv6_fd < 0 && errno != EAFNOSUPPORT ? -1 : 0;
 }
 
-int packet_socket_open(struct packet_socket *sock, const uint16_t ports[], size_t n_ports,
-                       struct errmsg *err)
+static int open_all(struct packet_socket *sock, struct wanted *wanted, struct errmsg *err)
 {
     *sock = (struct packet_socket){.receive_fd = -1, .send_ipv4_fd = -1, .send_ipv6_fd = -1};
-    if (open_receiver(sock, ports, n_ports) == 0 && open_senders(sock) == 0) {
+    if (open_receiver(sock, wanted) == 0 && open_senders(sock) == 0) {
         return 0;
     }
     int errnum = errno;
@@ -90,6 +96,23 @@ int packet_socket_open(struct packet_socket *sock, const uint16_t ports[], size_
     }
     return errmsg_set(err, err_from_errno(errnum), "probe engine \"packet\": raw sockets: %s",
                       strerror(errnum));
+}
+
+int packet_socket_open(struct packet_socket *sock, const uint16_t ports[], size_t n_ports,
+                       struct errmsg *err)
+{
+    struct wanted wanted = {.is_outgoing = false};
+
+    wanted.n_instructions = packet_filter_build(ports, n_ports, wanted.program);
+    return open_all(sock, &wanted, err);
+}
+
+int packet_socket_open_tap(struct packet_socket *sock, struct errmsg *err)
+{
+    struct wanted wanted = {.is_outgoing = true};
+
+    wanted.n_instructions = packet_filter_build_syns(wanted.program);
+    return open_all(sock, &wanted, err);
 }
 
 void packet_socket_close(struct packet_socket *sock)

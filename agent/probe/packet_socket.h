@@ -53,6 +53,9 @@ struct packet_batch {
  * ERR_LIMIT (descriptors), ERR_NOMEM, ERR_IO (a kernel without packet sockets); all is closed. */
 int packet_socket_open(struct packet_socket *sock, const uint16_t ports[], size_t n_ports,
                        struct errmsg *err);
+/* One that sees the SYNs that leave this machine, whoever sends them, and what is sent by it itself
+ * too. Errors: as above. */
+int packet_socket_open_tap(struct packet_socket *sock, struct errmsg *err);
 /* Again is fine, of one that open has seen. */
 void packet_socket_close(struct packet_socket *sock);
 

@@ -1,9 +1,6 @@
 #include "agent/probe/probe_note.h"
 
-#include <netinet/in.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/socket.h>
 
 #include "agent/probe/connect_socket.h"
 #include "common/base/clock.h"
@@ -62,14 +59,7 @@ void probe_note_icmp(struct probe_engine *engine, const struct addr *from, uint8
 
 void probe_note_source(struct probe_engine *engine, int fd)
 {
-    struct sockaddr_storage address;
-    socklen_t n_bytes = sizeof address;
-    struct sockaddr_in in;
-
-    if (engine->trace == NULL || getsockname(fd, (struct sockaddr *)&address, &n_bytes) != 0) {
-        return;
+    if (engine->trace != NULL) {
+        (void)connect_socket_source(fd, &engine->trace->source);
     }
-    memcpy(&in, &address, sizeof in); /* the port stands at the same place in both families */
-    connect_socket_read_address(&address, &engine->trace->source.addr);
-    engine->trace->source.port = ntohs(in.sin_port);
 }

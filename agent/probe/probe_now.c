@@ -94,6 +94,9 @@ static struct probe_engine *open_engine(struct job *job)
         rc = packet_engine_new(CAPACITY, &job->lateness, &job->counters, &engine, &err);
     } else if ((needed & (PROBE_CAN_TCP_FULL | PROBE_CAN_HTTP | PROBE_OPTIONAL)) != 0) {
         rc = connect_engine_new(CAPACITY, &job->lateness, &engine, &err);
+        if (rc == 0) {
+            connect_engine_enable_rst(engine);
+        }
         if (rc == 0 && (needed & (PROBE_CAN_TLS | PROBE_CAN_GRPC_TLS)) != 0) {
             (void)connect_engine_enable_tls(engine); /* or it cannot: see below */
         }

@@ -195,6 +195,7 @@ static int add_connect_engine(struct probe_thread *thread, uint32_t in_flight_ma
             /* Or such probes say that they cannot be made. */
             (void)connect_engine_enable_tls(engine);
             (void)connect_engine_enable_grpc(engine);
+            connect_engine_enable_rst(engine);
         }
         add_engine(thread, engine);
     }

@@ -13,7 +13,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from netns import FAR_4, NEAR_4, Cable
 from prober import Prober, Server, arguments, check, finish, run
-from wire import FAMILIES, SECOND_SOURCE, capture_at, place, seen_of
+from wire import FAMILIES, SECOND_SOURCE, attempts, capture_at, check_shape, place, seen_of
 
 MSS = {"IPv4": "020405b4", "IPv6": "020405a0"}  # 1460, 1440
 N = 2  # conclusive results of each target
@@ -42,39 +42,6 @@ ROWS = (
     (7016, "icmp", 5000, "rst", "fail CONNECT_FAILED", "near S 0"),
     (7017, "from-another-port", T, "nothing", "fail CONNECT_TIMEOUT", "near S 0"),
 )
-
-
-def attempts(lines, port, near):
-    """The segments of each probe of a port, as texts; by their source port and ISN."""
-    found, newest = {}, {}
-    for line in lines:
-        is_near = line.get("dport") == port and line["src"] == near
-        if not is_near and (line.get("sport") != port or line["dst"] != near):
-            continue
-        own = line["sport"] if is_near else line["dport"]
-        if is_near and line["flags"] == "S" and (own, line["seq"]) not in found:
-            newest[own] = line["seq"]
-        has_number = is_near or "A" in line["flags"]
-        number = line["seq"] if is_near else line["ack"]
-        # An answer that comes late is of an older probe than the port's newest.
-        isn = next((isn for at, isn in found if at == own and (number - isn) % 2 ** 32 <= 2),
-                   newest.get(own, 0)) if has_number else newest.get(own, 0)
-        text = f"{'near' if is_near else 'far'} {line['flags']} "
-        text += str((number - isn) % 2 ** 32) if has_number else "-"
-        found.setdefault((own, isn), []).append((text, line))
-    return found
-
-
-def check_shape(what, found, expected, n):
-    """At least n whole probes; each is that, or was cut off by the end of the prober."""
-    expected = expected.split(", ")
-    seen = [[text for text, _ in packets] for packets in found.values()]
-    whole = [packets for packets in seen if sorted(packets) == sorted(expected)]
-    strange = [packets for packets in seen if packets != expected[:len(packets)]
-               and sorted(packets) != sorted(expected)]
-    check(len(whole) >= n and not strange,
-          f"{what}: {len(whole)} probes of {', '.join(expected)}" +
-          (f"; but {len(strange)} others: {strange[:2]}" if strange else ""))
 
 
 def check_bytes(what, family, found):

@@ -211,7 +211,8 @@ def rows():
                                        [SYN, SYN_ACK, OUT, IN, FIN_IN, FIN], "HTTP/1.1 503")),
         ("full", (WEB, HTTP), wanted("OK", (WEB, HTTP), *full, [SYN, SYN_ACK, ACK, RST])),
         ("full", (WEB, CLOSED), wanted("CONNECT_FAILED", (WEB, CLOSED), *full, [SYN, RST_IN])),
-        ("full", (MUTE, HTTP), wanted("CONNECT_TIMEOUT", (MUTE, HTTP), *full, [SYN, AGAIN, OVER])),
+        ("full", (MUTE, HTTP), wanted("CONNECT_TIMEOUT", (MUTE, HTTP), *full,
+                                      [SYN, AGAIN, OVER, RST])),
         ("half", (WEB, HTTP), wanted("OK", (WEB, HTTP), *half, [SYN, SYN_ACK, RST])),
         ("half", (WEB, CLOSED), wanted("CONNECT_FAILED", (WEB, CLOSED), *half, [SYN, RST_IN])),
         ("half", (MUTE, HTTP), wanted("CONNECT_TIMEOUT", (MUTE, HTTP), *half,
@@ -243,6 +244,8 @@ def seen_from(node, row):
     if node == WITHOUT_RIGHTS and row["kind"] in ("tcp-half-open", "udp-port-echo"):
         return dict(row, reason="LOCAL_NO_PERMISSION", steps=[], says=[],
                     engine="udp" if row["kind"] == "udp-port-echo" else "")
+    if node == WITHOUT_RIGHTS and row["kind"] == "tcp-full" and OVER in row["steps"]:
+        return dict(row, steps=[step for step in row["steps"] if step != RST])
     return row
 
 
