@@ -1,5 +1,6 @@
 /* The filter that runs in the kernel, run by the kernel: datagrams between two local sockets, so no
  * rights are needed. */
+#include <linux/if_packet.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -167,9 +168,56 @@ static void tcp_behind_extension_headers_is_left_to_the_reader(void **state)
     }
 }
 
+/* A wire behind the filter of SYNs that leave; these datagrams do not leave this machine, so what
+ * it asks first is asked of another kind of packet. */
+static struct wire open_syn_wire(bool is_asked_first)
+{
+    int fds[2];
+    struct sock_filter program[PACKET_FILTER_MAX];
+    struct sock_fprog all = {.filter = program};
+
+    all.len = (unsigned short)packet_filter_build_syns(program);
+    assert_int_equal(program[1].k, PACKET_OUTGOING);
+    program[1].k = is_asked_first ? PACKET_OUTGOING : PACKET_HOST;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, fds), 0);
+    assert_int_equal(setsockopt(fds[1], SOL_SOCKET, SO_ATTACH_FILTER, &all, sizeof all), 0);
+    return (struct wire){.from = fds[0], .to = fds[1]};
+}
+
+static void of_what_leaves_the_first_segments_of_connections_pass(void **state)
+{
+    struct wire wire = open_syn_wire(false);
+    struct wire *kept = &wire;
+
+    (void)state;
+    for (unsigned is_ipv6 = 0; is_ipv6 < 2; is_ipv6++) {
+        assert_true(tcp_passes(kept, is_ipv6, 80, PACKET_SYN));
+        assert_false(tcp_passes(kept, is_ipv6, 80, PACKET_SYN | PACKET_ACK));
+        assert_false(tcp_passes(kept, is_ipv6, 80, PACKET_SYN | PACKET_RST));
+        assert_false(tcp_passes(kept, is_ipv6, 80, PACKET_ACK));
+        assert_false(tcp_passes(kept, is_ipv6, 80, PACKET_FIN | PACKET_ACK));
+        assert_false(tcp_passes(kept, is_ipv6, 80, PACKET_RST));
+    }
+    close(wire.from);
+    close(wire.to);
+}
+
+static void what_does_not_leave_is_not_seen(void **state)
+{
+    struct wire wire = open_syn_wire(true);
+
+    (void)state;
+    assert_false(tcp_passes(&wire, false, 80, PACKET_SYN));
+    assert_false(tcp_passes(&wire, true, 80, PACKET_SYN));
+    close(wire.from);
+    close(wire.to);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(of_what_leaves_the_first_segments_of_connections_pass),
+        cmocka_unit_test(what_does_not_leave_is_not_seen),
         cmocka_unit_test(syn_acks_and_resets_to_each_of_our_ports_pass),
         cmocka_unit_test(other_ports_and_other_segments_do_not),
         cmocka_unit_test(ipv4_options_are_stepped_over_and_fragments_are_not_read),
