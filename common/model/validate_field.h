@@ -51,6 +51,9 @@ int validate_hold(const struct object *object, unsigned hold, struct errmsg *err
 /* The group's check, and what the rest of the group makes of it. */
 int validate_check(const struct object *object, const struct server_group *group,
                    struct errmsg *err);
+/* The type of one check of it, and the parts that go with that type. */
+int validate_check_type(const struct object *object, const struct server_group *group,
+                        const struct health_check *check, struct errmsg *err);
 int validate_text(const struct object *object, const char *field, const char *text,
                   struct errmsg *err);
 
