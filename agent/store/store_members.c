@@ -7,6 +7,7 @@
 
 #include "agent/store/membership.h"
 #include "agent/store/store_private.h"
+#include "common/base/plant.h"
 
 static const struct member_node *find_in(const struct store_members *members, uint64_t node_id)
 {
@@ -274,6 +275,69 @@ static bool needs_admission(struct store *store, const struct membership_step *s
     return step->change == MEMBERSHIP_ADD && (peer == NULL || !is_admitted(store, peer));
 }
 
+static bool is_heard(struct store *store, uint64_t node_id)
+{
+    const struct store_peer *peer = store_find_peer(store, node_id);
+
+    return node_id == store->identity.node_id ||
+           (peer != NULL && peer->last_heard_ns != 0 &&
+            store->now_ns - peer->last_heard_ns < STORE_SILENT_NS);
+}
+
+/* Of several voters that go, those that are silent go first: without one that is heard the others
+ * may be no majority, then not even that change would be committed, and the leader would fall. */
+static bool keeps_majority(struct store *store, const struct membership_step *step)
+{
+    const struct raft_configuration *conf = &store->raft.configuration;
+    unsigned n_left = 0, n_heard = 0;
+    bool is_loss = false;
+
+    for (unsigned i = 0; i < conf->n; i++) {
+        const struct raft_server *server = &conf->servers[i];
+
+        if (server->role != RAFT_VOTER) {
+            continue;
+        }
+        bool goes = server->id == step->node_id &&
+                    (step->change == MEMBERSHIP_REMOVE ||
+                     (step->change == MEMBERSHIP_ASSIGN && step->raft_role != RAFT_VOTER));
+        bool heard = is_heard(store, server->id);
+        is_loss |= goes && heard;
+        n_left += !goes;
+        n_heard += !goes && heard;
+    }
+    return !is_loss || 2 * n_heard > n_left || plant_is("member-goes-unheard");
+}
+
+static uint64_t heard_ns(struct store *store, uint64_t node_id)
+{
+    const struct store_peer *peer = store_find_peer(store, node_id);
+
+    return node_id == store->identity.node_id ? store->now_ns
+           : peer != NULL                     ? peer->last_heard_ns
+                                              : 0;
+}
+
+/* Of the removals, which are the first steps, the one of the node that was heard least lately. */
+static void silent_first(struct store *store, struct membership_step steps[], uint32_t n_steps)
+{
+    uint32_t first = 0;
+
+    for (uint32_t i = 1;
+         i < n_steps && steps[i].change == MEMBERSHIP_REMOVE && !plant_is("member-goes-unheard");
+         i++) {
+        if (heard_ns(store, steps[i].node_id) < heard_ns(store, steps[first].node_id)) {
+            first = i;
+        }
+    }
+    if (first != 0) {
+        struct membership_step step = steps[first];
+
+        steps[first] = steps[0];
+        steps[0] = step;
+    }
+}
+
 static void take_step(struct store *store, const struct membership_step *step)
 {
     struct store_peer *peer = store_find_peer(store, step->node_id); /* NULL: this node */
@@ -325,10 +389,11 @@ void store_members_turn(struct store *store)
         return;
     }
     uint32_t n_steps = membership_steps(&store->raft.configuration, store->wanted, 8, steps);
+    silent_first(store, steps, n_steps);
     for (uint32_t i = 0; i < n_steps; i++) {
         if (needs_admission(store, &steps[i])) {
             admit(store, steps[i].node_id);
-        } else if (may_change(store)) {
+        } else if (may_change(store) && keeps_majority(store, &steps[i])) {
             take_step(store, &steps[i]);
         }
     }
