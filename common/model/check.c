@@ -23,14 +23,22 @@ void http_codes_add(struct http_codes *codes, unsigned first, unsigned last)
     }
 }
 
-static uint64_t window_ms(uint64_t probe_ms, uint64_t interval_ms, uint64_t threshold)
+uint64_t check_round_ms(const struct health_check *check, uint64_t probe_ms)
 {
-    return threshold == 0 ? 0 : probe_ms * threshold + interval_ms * (threshold - 1);
+    if (check->pacing != PACING_FIXED || check->interval_ms == 0) {
+        return probe_ms + check->interval_ms;
+    }
+    return (probe_ms / check->interval_ms + 1) * check->interval_ms;
+}
+
+static uint64_t window_ms(const struct health_check *check, uint64_t probe_ms, uint64_t threshold)
+{
+    return threshold == 0 ? 0 : check_round_ms(check, probe_ms) * (threshold - 1) + probe_ms;
 }
 
 uint64_t check_failure_window_ms(const struct health_check *check)
 {
-    return window_ms(check->timeout_ms, check->interval_ms, check->unhealthy_threshold);
+    return window_ms(check, check->timeout_ms, check->unhealthy_threshold);
 }
 
 bool check_asks_http(const struct health_check *check)
@@ -53,7 +61,7 @@ uint64_t check_success_window_ms(const struct health_check *check, uint64_t resp
     if (check_passes_by_silence(check)) {
         response_ms = check->timeout_ms;
     }
-    return window_ms(response_ms, check->interval_ms, check->healthy_threshold);
+    return window_ms(check, response_ms, check->healthy_threshold);
 }
 
 uint8_t check_kinds(const struct health_check *check)

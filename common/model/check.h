@@ -186,8 +186,12 @@ bool http_codes_has(const struct http_codes *codes, unsigned code);
 /* first..last within 200..599. */
 void http_codes_add(struct http_codes *codes, unsigned first, unsigned last);
 
-/* T x U + I x (U - 1): from the start of the first failing probe, when every probe times out
- * (S14, S21: 5s/2s/3 gives 19 s). */
+/* From the start of one probe to the start of the next, of probes that take probe_ms: P + I; with
+ * PACING_FIXED the first multiple of I above P, since a beat that falls into a probe is skipped. */
+uint64_t check_round_ms(const struct health_check *check, uint64_t probe_ms);
+
+/* T x U + I x (U - 1), with PACING_FIXED T + the round of T x (U - 1): from the start of the first
+ * failing probe, when every probe times out (S14, S21: 5s/2s/3 gives 19 s). */
 uint64_t check_failure_window_ms(const struct health_check *check);
 /* r x H + I x (H - 1) for a response time r (S15, S22); r = T where silence is what passes. */
 uint64_t check_success_window_ms(const struct health_check *check, uint64_t response_ms);

@@ -38,6 +38,16 @@ static bool uses_recheck(const struct server_group *group)
     return group->check.recheck;
 }
 
+static bool has_fixed_pacing(const struct server_group *group)
+{
+    for (unsigned i = 0; i < group->n_checks; i++) {
+        if (group->checks[i].check.pacing == PACING_FIXED) {
+            return true;
+        }
+    }
+    return group->check.pacing == PACING_FIXED;
+}
+
 static bool has_checks(const struct server_group *group)
 {
     return group->n_checks != 0;
@@ -60,11 +70,17 @@ static bool is_graded(const struct server_group *group)
 
 /* In the order of levels; ends with an empty one. */
 static const struct leveled_field group_fields[] = {
-    {"check.type", 3, has_udp_check},        {"check.type", 3, has_tls_or_grpc_check},
-    {"protocol", 3, has_udp_protocol},       {"check.probers", 3, uses_probers},
-    {"check.recheck", 3, uses_recheck},      {"check.tcp.expect", 3, has_line},
-    {"guard.slowStart", 3, uses_slow_start}, {"checks", 3, has_checks},
-    {"gradedWeight", 3, is_graded},          {NULL, 0, NULL},
+    {"check.type", 3, has_udp_check},
+    {"check.type", 3, has_tls_or_grpc_check},
+    {"protocol", 3, has_udp_protocol},
+    {"check.probers", 3, uses_probers},
+    {"check.recheck", 3, uses_recheck},
+    {"check.pacing", 3, has_fixed_pacing},
+    {"check.tcp.expect", 3, has_line},
+    {"guard.slowStart", 3, uses_slow_start},
+    {"checks", 3, has_checks},
+    {"gradedWeight", 3, is_graded},
+    {NULL, 0, NULL},
 };
 
 uint8_t feature_level(void)

@@ -66,9 +66,6 @@ static int check_one(const struct object *object, const struct server_group *gro
     if (rc == 0) {
         rc = validate_check_type(object, group, check, err);
     }
-    if (rc == 0 && check->pacing == PACING_FIXED) {
-        rc = object_refuse_yet(object, "check.pacing", "fixed", "end-to-start", err);
-    }
     return rc;
 }
 

@@ -278,7 +278,6 @@ static const struct spec_field check_fields[] = {
      .flags = SPEC_BY_PROFILE,
      AT(health_check, pacing),
      .names = &names_pacing,
-     .later = "fixed",
      .help =
          "What the interval measures: from the end of a probe to the start of the next, or from "
          "start to start without overlap."},
@@ -296,7 +295,8 @@ static const struct spec_field check_fields[] = {
      .min = 1,
      .max = 10,
      .help = "U, also called fall: failures in a row that make a node's opinion fail. The failure "
-             "window is T x U + I x (U - 1)."},
+             "window is T x U + I x (U - 1); with pacing fixed T + R x (U - 1), R = the first "
+             "multiple of I above T."},
     {.name = "probers",
      .type = SPEC_TYPE_UINT,
      .flags = SPEC_BY_PROFILE,

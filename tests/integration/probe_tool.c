@@ -159,6 +159,8 @@ static void parse_field(struct probe_target *target, char *field)
         check->timeout_ms = number(value);
     } else if (strcmp(field, "I") == 0) {
         check->interval_ms = number(value);
+    } else if (strcmp(field, "pacing") == 0) {
+        check->pacing = word(&names_pacing, value);
     } else if (strcmp(field, "close") == 0) {
         check->tcp.close = word(&names_tcp_close, value);
     } else if (strcmp(field, "handshake") == 0) {

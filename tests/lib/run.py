@@ -230,6 +230,9 @@ CAMPAIGNS = {
     "bench-votes": ("what votes cost: 100,000 targets and 16 nodes, {count} rounds; on an idle machine",
                     "bench", "/usr/bin/python3 tests/bench/scale.py --bin build/bench/bin "
                     "--rounds {count}", 4),
+    "pacing": ("when probes begin, by the backends' capture, for {count} s", "dev",
+               "/usr/bin/python3 tests/integration/probe_pacing.py --bin build/dev/bin "
+               "--seconds {count}", 120),
     "bench-probes": ("what probes cost, in alternation with haproxy, {count} rounds; on an idle machine",
                      "bench", "/usr/bin/python3 tests/bench/probe_cost.py --bin build/bench/bin "
                      "--rounds {count}", 4),

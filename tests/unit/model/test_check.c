@@ -41,6 +41,32 @@ static void windows_follow_the_formula(void **unused)
     }
 }
 
+/* From start to start: a beat that falls into a probe is skipped. */
+static void with_fixed_pacing_the_windows_count_beats(void **unused)
+{
+    static const struct {
+        uint32_t timeout_ms, interval_ms;
+        uint64_t failure_ms, success_ms; /* U = 3, H = 2, r = 100 ms */
+    } rows[] = {
+        {500, 1000, 500 + 2 * 1000, 100 + 1000},
+        {1000, 1000, 1000 + 2 * 2000, 100 + 1000}, /* the beat comes while the timeout is noticed */
+        {2500, 1000, 2500 + 2 * 3000, 100 + 1000},
+        {100, 100, 100 + 2 * 200, 100 + 200},
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct health_check check = {.pacing = PACING_FIXED,
+                                     .timeout_ms = rows[i].timeout_ms,
+                                     .interval_ms = rows[i].interval_ms,
+                                     .healthy_threshold = 2,
+                                     .unhealthy_threshold = 3};
+
+        assert_int_equal(check_failure_window_ms(&check), rows[i].failure_ms);
+        assert_int_equal(check_success_window_ms(&check, 100), rows[i].success_ms);
+    }
+}
+
 /* They were cut: 0.142 for one node each 7 s, and so 0.284 at most. */
 static void probes_a_second_are_rounded_and_no_more_than_all_probe(void **unused)
 {
@@ -209,6 +235,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_follow_the_formula),
+        cmocka_unit_test(with_fixed_pacing_the_windows_count_beats),
         cmocka_unit_test(probes_a_second_are_rounded_and_no_more_than_all_probe),
         cmocka_unit_test(a_set_of_codes_holds_what_was_added),
         cmocka_unit_test(rules_have_one_spelling),

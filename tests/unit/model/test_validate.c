@@ -79,8 +79,6 @@ static void what_a_later_stage_brings_is_refused_by_name(void **unused)
                  WEB "scheduler wlc is not available yet: write `scheduler: 5-tuple` or `wrr`");
     EXPECT_GROUP(g.check.tcp.close = TCP_CLOSE_FIN, ERR_UNAVAILABLE_YET,
                  WEB "check.tcp.close fin is not available yet: write `check.tcp.close: rst`");
-    EXPECT_GROUP(g.check.pacing = PACING_FIXED, ERR_UNAVAILABLE_YET,
-                 WEB "check.pacing fixed is not available yet: write `check.pacing: end-to-start`");
     EXPECT_GROUP(g.profile = PROFILE_GWLB;
                  g.failover = FAILOVER_REBALANCE, ERR_UNAVAILABLE_YET,
                  WEB "failover rebalance is not available yet: write `failover: no-rebalance`");

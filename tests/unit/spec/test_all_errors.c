@@ -55,9 +55,9 @@ static void faults_of_spelling_and_of_meaning_are_told_together(void **state)
 {
     (void)state;
     static const struct told rows[] = {
-        {GROUP("  shceduler: wrr\n  check: {pacing: fixed}\n  protocol: geneve\n"),
+        {GROUP("  shceduler: wrr\n  type: instance\n  protocol: geneve\n"),
          "6:3 unknown field \"shceduler\"; did you mean \"scheduler\"?\n"
-         "7:19 check.pacing fixed is not available yet: write `check.pacing: end-to-start`\n"
+         "7:9 type instance is not available yet: write `type: ip`\n"
          "8:13 protocol geneve is not available yet: write `protocol: tcp`\n"},
         {GROUP("  backends:\n  - {at: \"10.0.0.1:80\", wieght: 5}\n  - at: \"10.0.0.1:80\"\n"
                "  - at: nowhere\n  - at: \"0.0.0.0:80\"\n  scheduler: rr\n"),
