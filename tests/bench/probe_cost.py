@@ -49,6 +49,8 @@ def measure(rival, far, kind, load, window_s):
     wait_until("the backends of %s are probed" % rival.name, 60,
                lambda: rival.pid and far.count() - begin >= n_targets)
     time.sleep(SETTLE_S)
+    # A whole interval at least: what was applied together is probed together.
+    window_s = max(window_s, interval_ms / 1000)
     before, cpu, started = far.count(), cpu_ns(rival.pid), time.monotonic()
     time.sleep(window_s)
     n, after, took = far.count() - before, cpu_ns(rival.pid), time.monotonic() - started
