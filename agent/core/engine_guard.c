@@ -326,8 +326,8 @@ void engine_follow_guard_policy(struct engine *engine, uint32_t index,
     struct engine_scope *scope = &engine->scopes[index];
 
     if (group->spec.guard.correlated_alarm) {
-        /* Those that are bad by now will not turn for it: it was off, or one comes back from a drain
-         * and is a member again. */
+        /* Those that are bad by now will not turn for it: it was off, or one comes back from a
+         * drain and is a member again. */
         engine_guard_due(engine, index, GUARD_CORRELATED,
                          engine->now_ns + engine->vote_interval_ns);
     }
