@@ -248,13 +248,16 @@ static void guard_return(struct engine *engine, uint32_t row, bool was_admitted,
                          struct verdict_answer *answer)
 {
     struct engine_backend *backend = &engine->backends[row];
-    const struct engine_scope *scope = &engine->scopes[backend->scope];
+    struct engine_scope *scope = &engine->scopes[backend->scope];
 
     if (plant_is("hold-blocks-recovery") && engine_is_held(engine, scope)) {
         engine_freeze(engine, backend, HELD_BY_HOLD, answer);
     } else if (engine_has_returns(scope) && !was_admitted) {
         engine_wait_return(engine, row, answer);
     } else {
+        if (was_admitted && !plant_is("return-uncounted")) {
+            velocity_note(&scope->returns, engine->now_ns);
+        }
         backend->return_ns = 0;
         if (backend->bad_ns != 0) {
             engine_note_turn(engine, row);

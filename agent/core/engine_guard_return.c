@@ -14,6 +14,12 @@ bool engine_has_returns(const struct engine_scope *scope)
            !plant_is("return-at-once");
 }
 
+static bool is_bad(const struct engine_scope *scope)
+{
+    return scope->result.group_state == GROUP_FAIL_OPEN ||
+           scope->result.group_state == GROUP_CLOSED;
+}
+
 void engine_wait_return(struct engine *engine, uint32_t row, struct verdict_answer *answer)
 {
     struct engine_backend *backend = &engine->backends[row];
@@ -24,6 +30,9 @@ void engine_wait_return(struct engine *engine, uint32_t row, struct verdict_answ
         flap_hold_ns(&backend->flaps, engine->scopes[backend->scope].guard.flap_hold_ms,
                      engine->now_ns) > 0;
     if (backend->return_ns != 0) {
+        if (is_bad(&engine->scopes[backend->scope])) { /* since a break: needed at once */
+            id_set_add(&engine->dirty_scopes, backend->scope);
+        }
         return;
     }
     backend->return_ns = engine->now_ns == 0 ? 1 : engine->now_ns;
@@ -40,7 +49,7 @@ void engine_break_return(struct engine *engine, uint32_t row)
 
     backend->is_damped = false;
     if (backend->health_state == HEALTH_UNHEALTHY && backend->return_ns != 0 &&
-        backend->break_ns == 0) {
+        backend->break_ns == 0 && !plant_is("damping-breaks-unseen")) {
         backend->break_ns = engine->now_ns;
     }
     engine_guard_due(engine, backend->scope, GUARD_RETURN,
@@ -63,12 +72,6 @@ static uint64_t settle_break(const struct engine *engine, struct engine_backend 
         backend->return_ns = 0;
     }
     return TIMER_NEVER;
-}
-
-static bool is_bad(const struct engine_scope *scope)
-{
-    return scope->result.group_state == GROUP_FAIL_OPEN ||
-           scope->result.group_state == GROUP_CLOSED;
 }
 
 static bool has_limit(const struct engine *engine, const struct engine_scope *scope)
@@ -117,10 +120,13 @@ static size_t collect_returning(struct engine *engine, const struct engine_scope
     return n;
 }
 
+/* Counted is who takes his turn: votes may say otherwise in the same step (engine_guard.c). */
 static void admit(struct engine *engine, struct engine_backend *backend)
 {
     backend->is_admitted = true;
-    velocity_note(&engine->scopes[backend->scope].returns, engine->now_ns);
+    if (plant_is("return-counts-turns")) {
+        velocity_note(&engine->scopes[backend->scope].returns, engine->now_ns);
+    }
 }
 
 void engine_admit_returns(struct engine *engine, uint32_t index)
@@ -144,7 +150,9 @@ void engine_admit_returns(struct engine *engine, uint32_t index)
     engine_set_guard(engine, scope, GUARD_RETURN, n > n_room);
     engine_set_guard(engine, scope, GUARD_DAMPING, is_damped);
     if (n > n_room) {
-        next_ns = earlier(next_ns, velocity_next_ns(&scope->returns, window_ns));
+        uint64_t room_ns = velocity_next_ns(&scope->returns, window_ns);
+
+        next_ns = earlier(next_ns, room_ns != 0 ? room_ns : engine->now_ns + window_ns);
     }
     if (next_ns != TIMER_NEVER) {
         engine_guard_due(engine, index, GUARD_RETURN, next_ns);

@@ -33,7 +33,9 @@ uint64_t flap_hold_ns(const struct flap_memory *memory, uint32_t hold_ms, uint64
     if (!flap_is_flapping(memory, now_ns) || plant_is("damping-off")) {
         return 0;
     }
-    for (uint8_t i = 1; i < memory->n_flaps && ms < GUARD_FLAP_HOLD_MS_MAX; i++) {
+    for (uint8_t i = 1;
+         i < memory->n_flaps && ms < GUARD_FLAP_HOLD_MS_MAX && !plant_is("damping-never-doubles");
+         i++) {
         ms *= 2;
     }
     return (ms < GUARD_FLAP_HOLD_MS_MAX ? ms : GUARD_FLAP_HOLD_MS_MAX) * NS_PER_MS;
