@@ -14,8 +14,8 @@
 #include "tests/sim/witness.h"
 
 static const struct checker_part *const parts[] = {
-    &checker_table,  &checker_weights, &checker_apart, &checker_alarm,
-    &checker_shadow, &checker_several, &checker_replay};
+    &checker_table,  &checker_weights, &checker_apart,   &checker_alarm,
+    &checker_shadow, &checker_returns, &checker_several, &checker_replay};
 
 #define N_PARTS (sizeof parts / sizeof *parts)
 
@@ -79,7 +79,7 @@ static void compare(struct checker *checker, const struct witness *witness,
     bool few_votes = rules_hold_back(witness, &group->spec.rule, v);
     bool unreachable =
         row->frozen == FROZEN_NOT && row->state == HEALTH_HEALTHY && v->own == OPINION_FAIL;
-    bool pending = row->frozen == FROZEN_BY_VELOCITY;
+    bool pending = row->frozen == FROZEN_BY_VELOCITY || row->frozen == FROZEN_BY_RETURN;
     bool held = few_votes || row->held_check_changed || row->held_kept ||
                 row->frozen == FROZEN_BY_HOLD || row->frozen == FROZEN_BY_SHADOW;
     bool is_gray = (line->marks & MARK_GRAY) != 0;
@@ -238,6 +238,8 @@ static void check_group(struct checker *checker, struct witness *witness,
                             .now_ns = now_ns};
 
         row->followed = edge.followed;
+        row->marks = lines[i].marks;
+        row->n_pass = (uint8_t)v.p;
         row->state_before = row->state;
         guards_freeze(checker, witness, node, &edge, row);
         judge_row(checker, witness, &edge, row);

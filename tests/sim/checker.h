@@ -141,11 +141,27 @@
     X(shadow_ended_after_stop)    \
     X(shadow_accepted)            \
     X(shadow_in_the_calm)         \
+    X(flapping)                   \
+    X(flap_kept)                  \
+    X(flap_forgotten)             \
+    X(damping_entered)            \
+    X(damping_left)               \
+    X(damping_waits)              \
+    X(damping_over)               \
+    X(damping_let_go_down)        \
+    X(return_entered)             \
+    X(return_left)                \
+    X(return_waits)               \
+    X(return_waited)              \
+    X(return_in_need)             \
+    X(return_unlimited)           \
+    X(return_in_order)            \
     X(alarm_raised)               \
     X(alarm_ended)                \
     X(alarm_switched_off)         \
     X(alarm_under_hold)           \
     X(alarm_kept)                 \
+    X(truth_wavers)               \
     X(collapse)                   \
     X(isolated)                   \
     X(isolated_would_go_down)     \
@@ -234,12 +250,13 @@ struct sharing {
     bool told_on; /* what the engine ordered last */
 };
 
-/* What a guard makes of an ejection that the votes want. */
+/* What a guard makes of a change that the votes want. */
 enum frozen {
     FROZEN_NOT = 0,
     FROZEN_BY_HOLD,
     FROZEN_BY_VELOCITY,
-    FROZEN_BY_SHADOW
+    FROZEN_BY_SHADOW,
+    FROZEN_BY_RETURN /* the votes say up */
 };
 
 /* Since when the votes say down of a backend that was healthy (alarm.c). */
@@ -251,6 +268,18 @@ struct went_bad {
     uint64_t earliest_ns, latest_ns; /* when it went, as far as is certain; 0 = it has not */
     uint64_t last_ns;                /* when it last was bad; 0 = never */
     uint64_t well_ns;                /* since when it is not, or is back in service */
+};
+
+/* How often a backend went down again, at least and at most (returns.c). */
+struct flaps {
+    bool has_adopted;
+    unsigned n_least, n_most;
+    uint64_t ejected_ns, sure_ns; /* the last time; and under flapHold. 0 = never */
+    uint64_t error_ns;            /* of both, of one of before a restart */
+    uint64_t up_ns,
+        earliest_up_ns;  /* since when the votes say up, surely and perhaps; 0 = do not */
+    uint64_t break_ns;   /* when they last stopped */
+    uint64_t overdue_ns; /* since when it waits for nothing */
 };
 
 struct judged {
@@ -270,6 +299,8 @@ struct judged {
     uint64_t joined_ns;                   /* it was added, or came back from maintenance */
     uint8_t written_state, written_marks; /* in the history */
     struct went_bad bad;
+    struct flaps flaps;
+    uint8_t marks, n_pass; /* as the engine says after this step; counted votes */
 };
 
 /* What the table's words have said of a row. */
@@ -312,6 +343,7 @@ struct kept_row {
     uint64_t at_ns; /* when it was written, by the node's clock, which goes on over restarts */
     bool is_bad;
     uint64_t bad_earliest_ns, bad_latest_ns;
+    struct flaps flaps;
     bool has_alarm;                            /* its group */
     uint64_t shadow_began_ns, shadow_error_ns; /* its group's; 0 = it was in none */
 };
@@ -334,8 +366,29 @@ struct shadow {
     uint64_t late_ns, unstopped_ns; /* since when it should have ended, or be stopped */
 };
 
-/* Ejections of a group, and who waits for his. */
 #define CHECK_EJECTIONS 64
+
+/* The order in which who waits goes: more votes for it first, then the lower id. */
+struct turn {
+    unsigned n_fail; /* of a return: pass */
+    uint64_t backend_id;
+};
+
+/* Returns of a group, and what was known at the step before (returns.c). */
+struct returns {
+    uint64_t n;
+    uint64_t at_ns[CHECK_EJECTIONS]; /* of the last of them, in turn */
+    uint32_t guards_on, flap_hold_ms, limit;
+    uint64_t window_ns;
+    bool was_bad;     /* in fail-open or closed */
+    uint64_t well_ns; /* when that ended; 0 = never */
+    unsigned n_waiting;
+    uint64_t idle_ns; /* since when a guard is at work for nobody */
+    bool has_left, has_stayed;
+    struct turn left, stayed;
+};
+
+/* Ejections of a group, and who waits for his. */
 struct guarded {
     uint64_t birth;                  /* of the scope */
     struct scope_line line;          /* what the engine says after this step */
@@ -347,15 +400,14 @@ struct guarded {
     uint64_t window_ns, window_before_ns;
     uint32_t n_pending, n_pending_before;
     uint64_t turn_ns; /* with somebody waiting: when the first of them is due, if there is room */
-    bool is_full;     /* somebody waits, and there is no room */
+    bool has_turns, had_turns; /* ejections wait for one V; now and at the step before */
+    bool is_full;              /* somebody waits, and there is no room */
     /* Of this step, for the order: the last of those that left, the first of those that stay. */
     bool has_left, has_stayed;
-    struct turn {
-        unsigned n_fail;
-        uint64_t backend_id;
-    } left, stayed;
+    struct turn left, stayed;
     struct alarm alarm;
     struct shadow shadow;
+    struct returns returns;
 };
 
 /* Of a target that nobody probes: k of these must pass. */
@@ -426,6 +478,7 @@ extern const struct checker_part checker_table;   /* table.c */
 extern const struct checker_part checker_apart;   /* guards.c */
 extern const struct checker_part checker_alarm;   /* alarm.c */
 extern const struct checker_part checker_shadow;  /* shadow.c, after the alarm */
+extern const struct checker_part checker_returns; /* returns.c, after the table */
 extern const struct checker_part checker_weights; /* weights.c */
 extern const struct checker_part checker_several; /* several.c */
 extern const struct checker_part checker_replay;  /* replay.c */
@@ -473,8 +526,9 @@ void checker_note_start(struct checker *checker, uint64_t node_id, bool with_kep
  * stretched by the slowest clock. While a node still doubts itself in the calm, 10 s more, in which
  * its score falls and stays low, and T + I + W, since it counts anew then. In a group with a
  * velocity limit, a window and one V more for each part of its members that may leave together, and
- * once for those that left before a restart; in one that is in the shadow of a changed check, all
- * of its cycles and 3 V more. What a hold or a stopped shadow keeps in service stays there. */
+ * once for those that left before a restart, likewise with a limit of returns; with damping, the
+ * hold of the backend that flapped most; in one that is in the shadow of a changed check, all of
+ * its cycles and 3 V more. What a hold or a stopped shadow keeps in service stays there. */
 #define CHECK_CLOCK_PPM_MAX 50000
 uint64_t checker_bound_ns(const struct checker *checker, const struct catalog_group *group);
 /* The longest bound of the newest catalog. */

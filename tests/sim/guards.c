@@ -66,6 +66,11 @@ bool guards_is_member(const struct catalog_backend *backend)
     return backend->life != LIFE_REMOVING && backend->spec.admin_state == ADMIN_ENABLED;
 }
 
+bool guards_has_returned(const struct judged *row)
+{
+    return row->state_before == HEALTH_UNHEALTHY && row->state == HEALTH_HEALTHY;
+}
+
 uint64_t guards_lasts_ns(uint64_t *since_ns, bool is_so, uint64_t now_ns)
 {
     if (!is_so) {
@@ -125,7 +130,9 @@ void guards_begin(struct witness *witness, const struct world_node *node,
     guarded->limit_before = guarded->limit;
     guarded->window_before_ns = guarded->window_ns;
     guarded->n_pending_before = guarded->n_pending;
+    guarded->had_turns = guarded->has_turns;
     guarded->limit = limit_of(group);
+    guarded->has_turns = guarded->limit > 0 || group->spec.guard.flap_hold_ms > 0;
     guarded->window_ns = group->spec.guard.velocity_window_ms * WORLD_MS;
     guarded->n_pending = 0;
     guarded->has_left = guarded->has_stayed = false;
@@ -150,7 +157,8 @@ static void note_ejection(struct checker *checker, const struct world_node *node
 
     guarded->at_ns[guarded->n++ % CHECK_EJECTIONS] = edge->now_ns;
     checker->sometimes->velocity_admitted++;
-    if (used(guarded, window_ns, edge->now_ns) > limit) {
+    bool is_limited = guarded->limit > 0 && (was_limited || !guarded->had_turns);
+    if (is_limited && used(guarded, window_ns, edge->now_ns) > limit) {
         checker_fail(checker, node, "I-10: %u backends of %s left within %.3f s, the limit is %u",
                      used(guarded, window_ns, edge->now_ns), edge->group->spec.name,
                      (double)window_ns / 1e9, limit);
@@ -166,6 +174,11 @@ static void pass_velocity(struct checker *checker, const struct world_node *node
 
     if (edge->line->health_state == HEALTH_UNHEALTHY) {
         note_ejection(checker, node, guarded, edge);
+        if (!had_waited) {
+            checker_fail(checker, node, "I-10: a backend of %s leaves without waiting for one V",
+                         edge->group->spec.name);
+        }
+        checker->sometimes->damping_let_go_down += guarded->limit == 0;
         if (had_waited && (!guarded->has_left || comes_first(&guarded->left, &turn))) {
             guarded->left = turn;
             guarded->has_left = true;
@@ -193,7 +206,7 @@ static void judge_hold(struct checker *checker, const struct world_node *node,
     endpoint_format(&edge->line->at, at);
     if (row->state == HEALTH_UNHEALTHY && edge->followed == 'u') {
         sometimes->hold_let_recover++;
-        if (is_down) {
+        if (is_down && !returns_wait(edge->group)) {
             checker_fail(checker, node, "R-EJ-3: the hold keeps %s/%s from coming back",
                          edge->group->spec.name, at);
         }
@@ -320,6 +333,7 @@ void guards_keep(const struct checker *checker, struct witness *witness,
             witness->kept[row].at_ns = now_ns;
             alarm_keep(witness, group, &witness->rows[row], &witness->kept[row]);
             shadow_keep(witness, group, &witness->kept[row]);
+            returns_keep(&witness->rows[row], &witness->kept[row]);
         }
     }
 }
@@ -361,6 +375,10 @@ void guards_freeze(struct checker *checker, const struct witness *witness,
     }
     checker->sometimes->shadow_let_recover +=
         is_in_shadow && row->state == HEALTH_UNHEALTHY && edge->followed == 'u';
+    if (row->state == HEALTH_UNHEALTHY && edge->followed == 'u' && returns_wait(edge->group) &&
+        edge->line->health_state == HEALTH_UNHEALTHY) {
+        row->frozen = FROZEN_BY_RETURN; /* returns.c judges whether it may */
+    }
     if (!is_ejection) {
         checker->sometimes->velocity_taken_back += row->was_frozen == FROZEN_BY_VELOCITY;
         return;
@@ -370,11 +388,11 @@ void guards_freeze(struct checker *checker, const struct witness *witness,
         row->frozen = FROZEN_BY_HOLD;
     } else if (is_in_shadow) {
         freeze_in_shadow(checker, node, edge, row);
-    } else if (guarded->limit > 0) {
+    } else if (guarded->has_turns) {
         pass_velocity(checker, node, guarded, edge, row);
-    } else {
-        checker->sometimes->velocity_exempt += edge->group->spec.guard.velocity_percent > 0;
     }
+    checker->sometimes->velocity_exempt +=
+        guarded->limit == 0 && edge->group->spec.guard.velocity_percent > 0;
 }
 
 static void follow_hold(struct checker *checker, const struct witness *witness,
@@ -413,9 +431,11 @@ static void judge_waiting(struct checker *checker, const struct witness *witness
     uint32_t n = used(guarded, guarded->window_ns, event->now_ns);
     bool has_just_left =
         guarded->n > 0 && guarded->at_ns[(guarded->n - 1) % CHECK_EJECTIONS] == event->now_ns;
-    bool has_changed =
-        guarded->limit != guarded->limit_before || guarded->window_ns != guarded->window_before_ns;
-    bool is_full = guarded->n_pending > 0 && n >= guarded->limit;
+    bool has_changed = guarded->has_turns != guarded->had_turns ||
+                       guarded->limit != guarded->limit_before ||
+                       guarded->window_ns != guarded->window_before_ns;
+    bool has_room = guarded->limit == 0 || n < guarded->limit; /* with damping alone */
+    bool is_full = guarded->n_pending > 0 && !has_room;
 
     uint64_t turn_ns = event->now_ns + witness_interval_ns(witness);
     if (guarded->n_pending_before == 0 ||
@@ -425,8 +445,8 @@ static void judge_waiting(struct checker *checker, const struct witness *witness
     sometimes->velocity_entered += is_full && !guarded->is_full;
     sometimes->velocity_left += guarded->is_full && guarded->n_pending == 0;
     guarded->is_full = is_full || (guarded->is_full && guarded->n_pending > 0);
-    if (guarded->n_pending > 0 && n < guarded->limit && event->now_ns >= guarded->turn_ns &&
-        !may_remember(witness, guarded, event->now_ns)) {
+    if (guarded->n_pending > 0 && has_room && event->now_ns >= guarded->turn_ns &&
+        (guarded->limit == 0 || !may_remember(witness, guarded, event->now_ns))) {
         checker_fail(checker, node, "I-10: %u of %s wait, but %u of %u left in the window",
                      guarded->n_pending, group->spec.name, n, guarded->limit);
     }

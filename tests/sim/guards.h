@@ -46,6 +46,17 @@ uint64_t guards_lasts_ns(uint64_t *since_ns, bool is_so, uint64_t now_ns);
 bool shadow_is_on(const struct guarded *guarded);
 void shadow_keep(const struct witness *witness, const struct catalog_group *group,
                  struct kept_row *kept);
+/* returns.c: a return of this group waits. */
+bool returns_wait(const struct catalog_group *group);
+void returns_keep(const struct judged *row, struct kept_row *kept);
+/* As guards_delay_ns, of those that come back. */
+uint64_t returns_delay_ns(const struct checker *checker, const struct catalog_group *group);
+/* The votes brought it back in this step. */
+bool guards_has_returned(const struct judged *row);
+/* table.c: the class of a scope by the verdicts, ROW_SCOPE_WARMING apart; without_returned: as if
+ * those that returned in this step had not. */
+uint8_t table_scope_class(const struct witness *witness, const struct catalog_group *group,
+                          bool without_returned);
 void alarm_keep(const struct witness *witness, const struct catalog_group *group,
                 const struct judged *row, struct kept_row *kept);
 /* How wrong a time of before the restart may be: while it was down the node's clock was another. */

@@ -6,7 +6,7 @@
  * Each seed is a cluster of 1 to 7 nodes, of one in 200 up to 64, with groups of random rules and
  * checks on a network that delays, loses, doubles, overtakes and cuts in every shape, with clocks
  * that run at their own rates, restarts, crashes, standstills, frozen stores, nodes in zones,
- * holds, velocity limits and catalog changes that reach the nodes at different times: the safety
+ * holds, all guards and catalog changes that reach the nodes at different times: the safety
  * phase. Then all is well, and each verdict has to be what the backend really is within a stated
  * bound (checker.h): the liveness phase. A seed that fails prints the command that repeats it.
  *
@@ -24,7 +24,7 @@
 #include "tests/sim/seed.h"
 
 /* Fewer seeds than this need not show everything. */
-#define SEEDS_THAT_SHOW_ALL 1000
+#define SEEDS_THAT_SHOW_ALL 5000
 #define JOBS_MAX 64
 
 struct options {

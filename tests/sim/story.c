@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/lib/catalog_builder.h"
 
@@ -154,32 +155,63 @@ static void fit_weighing(struct server_group *spec)
     }
 }
 
+/* Mostly so short that a story sees it, else long until story_shorten_windows. */
+static uint32_t random_time_ms(struct sim *sim)
+{
+    uint32_t ms = 1000 + 500 * (uint32_t)story_below(sim, 3);
+
+    return story_below(sim, 4) == 0 ? 15 * ms : ms;
+}
+
+static void random_returns(struct sim *sim, struct guard_policy *guard)
+{
+    if (story_below(sim, 3) == 0) {
+        guard->flap_hold_ms = random_time_ms(sim);
+    }
+    if (story_below(sim, 3) == 0) {
+        guard->return_percent = (uint8_t)(1 + story_below(sim, 60));
+        guard->return_window_ms = random_time_ms(sim);
+    }
+}
+
+static void random_velocity(struct sim *sim, struct guard_policy *guard)
+{
+    if (story_below(sim, 3) == 0) {
+        guard->velocity_percent = (uint8_t)(1 + story_below(sim, 60));
+        guard->velocity_window_ms = short_window_ms(sim);
+        guard->exempt_below = (uint16_t)story_below(sim, 4);
+        if (story_below(sim, 2) == 0) { /* until story_shorten_windows */
+            guard->velocity_window_ms *= 20;
+        }
+    }
+}
+
 static void random_guard(struct sim *sim, struct server_group *group)
 {
+    bool is_standard = sim->is_patient || story_below(sim, 6) == 0;
+
     group->fail_open_percent = 0;
     if (story_below(sim, 3) == 0) {
         group->fail_open_percent = (uint8_t)(1 + story_below(sim, 100));
     }
-    group->guard = guard_policy_of(GUARD_PRESET_OFF);
+    group->guard = guard_policy_of(is_standard ? GUARD_PRESET_STANDARD : GUARD_PRESET_OFF);
     group->guard.correlated_alarm = story_below(sim, 8) != 0;
     if (story_below(sim, 3) == 0) {
         group->guard.shadow_cycles = (uint16_t)(1 + story_below(sim, 6));
         group->guard.shadow_stop = story_below(sim, 4) != 0;
     }
-    if (story_below(sim, 3) == 0) {
-        group->guard.velocity_percent = (uint8_t)(1 + story_below(sim, 60));
-        group->guard.velocity_window_ms = short_window_ms(sim);
-        group->guard.exempt_below = (uint16_t)story_below(sim, 4);
-        if (story_below(sim, 2) == 0) { /* until story_shorten_windows */
-            group->guard.velocity_window_ms *= 20;
-        }
+    if (!is_standard) {
+        random_velocity(sim, &group->guard);
+        random_returns(sim, &group->guard);
+    } else if (story_below(sim, 2) == 0) {
+        group->guard.exempt_below = 2;
     }
     random_weighing(sim, group);
 }
 
 static void change_guard(struct sim *sim, struct server_group *group)
 {
-    if (story_below(sim, 3) == 0) {
+    if (story_below(sim, 2) == 0) {
         group->guard.correlated_alarm = !group->guard.correlated_alarm;
     } else {
         random_guard(sim, group);
@@ -207,7 +239,7 @@ void story_put_group(struct sim *sim, const char *name)
 {
     struct command command = {0};
     struct server_group group;
-    uint64_t n = 1 + story_below(sim, SIM_BACKENDS);
+    uint64_t n = story_below(sim, 3) == 0 ? 1 + story_below(sim, SIM_BACKENDS) : SIM_BACKENDS;
 
     build_group(&group, name, "");
     free(group.backends);
@@ -404,8 +436,12 @@ void story_end_holds(struct sim *sim)
 
 static bool has_long_window(const struct catalog_group *group)
 {
-    return group != NULL && group->spec.guard.velocity_percent > 0 &&
-           group->spec.guard.velocity_window_ms > WINDOW_MS_MAX;
+    const struct guard_policy *guard = group == NULL ? NULL : &group->spec.guard;
+
+    return guard != NULL &&
+           ((guard->velocity_percent > 0 && guard->velocity_window_ms > WINDOW_MS_MAX) ||
+            (guard->return_percent > 0 && guard->return_window_ms > WINDOW_MS_MAX) ||
+            guard->flap_hold_ms > WINDOW_MS_MAX);
 }
 
 bool story_has_long_windows(struct sim *sim)
@@ -440,6 +476,10 @@ void story_shorten_windows(struct sim *sim)
         if (has_long_window(find_group(sim, sim->groups[i])) &&
             clone_group(sim, sim->groups[i], &spec)) {
             spec.guard.velocity_window_ms = short_window_ms(sim);
+            spec.guard.return_window_ms = short_window_ms(sim);
+            if (spec.guard.flap_hold_ms > 0 && !sim->is_patient) {
+                spec.guard.flap_hold_ms = 1000;
+            }
             spec.check.is_enabled &= story_below(sim, 4) != 0 || spec.n_checks > 0;
             put_changed(sim, &spec);
         }
@@ -541,8 +581,41 @@ static uint16_t story_port(struct sim *sim)
     return has_list && prng_below(&prng, 2) == 0 ? (uint16_t)(81 + prng_below(&prng, 2)) : 80;
 }
 
+/* It comes and goes, for a while. */
+static void waver(struct sim *sim)
+{
+    struct endpoint at = story_backend(sim);
+    struct world_backend *backend = world_backend(&sim->world, &at);
+    uint64_t n = 0;
+    bool fails = story_below(sim, 2) == 0;
+
+    while (n < WORLD_SCRIPT - 5) {
+        for (uint64_t run = 1 + story_below(sim, 5); run > 0; run--) {
+            backend->script[n++] = fails ? 'F' : 'S';
+        }
+        fails = !fails;
+    }
+    backend->script[n] = '\0';
+    backend->script_failure =
+        (struct truth){.reason = REASON_CONNECT_FAILED, .response_ns = WORLD_MS};
+    memset(backend->script_at, 0, sizeof backend->script_at);
+    sim->sometimes->truth_wavers++;
+    story_tell(sim, "waver", at.addr.bytes[3], n);
+}
+
+void story_end_wavering(struct sim *sim)
+{
+    for (uint32_t i = 0; i < sim->world.n_backends; i++) {
+        sim->world.backends[i].script[0] = '\0';
+    }
+}
+
 static void change_truth(struct sim *sim)
 {
+    if (story_below(sim, 3) == 0) {
+        waver(sim);
+        return;
+    }
     if (story_below(sim, 6) == 0) {
         collapse(sim);
         return;

@@ -19,7 +19,8 @@ struct sim {
     uint64_t story_ns;                       /* length of the stormy part */
     uint64_t not_before_ns[WORLD_NODES + 1]; /* a node whose machine is not there yet */
     struct world_link link;                  /* what all links began as */
-    bool heals_in_turn;                      /* cut links come back one by one, in any order */
+    bool is_patient;    /* `guard: standard`, and time until all is forgotten */
+    bool heals_in_turn; /* cut links come back one by one, in any order */
 };
 
 uint64_t story_below(struct sim *sim, uint64_t n);
@@ -34,6 +35,8 @@ bool story_has_long_windows(struct sim *sim);
 void story_shorten_windows(struct sim *sim);
 /* Shadows of changed checks end, of some groups. */
 void story_accept_checks(struct sim *sim);
+/* Backends that come and go are what they are from now on. */
+void story_end_wavering(struct sim *sim);
 struct endpoint story_backend(struct sim *sim);
 struct truth story_truth(struct sim *sim);
 void story_start_node(struct sim *sim, uint64_t id);

@@ -42,7 +42,7 @@ static bool is_good(const struct judged *row)
 }
 
 static struct members count_members(const struct witness *witness,
-                                    const struct catalog_group *group)
+                                    const struct catalog_group *group, bool without_returned)
 {
     struct members members = {0};
 
@@ -51,7 +51,7 @@ static struct members count_members(const struct witness *witness,
 
         if (is_eligible(&group->backends[i])) {
             members.m++;
-            members.h += is_good(row);
+            members.h += is_good(row) && !(without_returned && guards_has_returned(row));
             members.i += row->state == HEALTH_INITIAL;
         }
     }
@@ -71,6 +71,14 @@ static uint8_t scope_class(const struct catalog_group *group, const struct membe
     return members->h < members->m ? ROW_SCOPE_DEGRADED : ROW_SCOPE_OK;
 }
 
+uint8_t table_scope_class(const struct witness *witness, const struct catalog_group *group,
+                          bool without_returned)
+{
+    struct members members = count_members(witness, group, without_returned);
+
+    return scope_class(group, &members);
+}
+
 static uint8_t row_class_of(const struct catalog_backend *backend, const struct judged *row,
                             uint8_t scope)
 {
@@ -86,7 +94,7 @@ static uint8_t row_class_of(const struct catalog_backend *backend, const struct 
 static void judge_new_flows(struct checker *checker, const struct witness *witness,
                             const struct world_node *node, const struct catalog_group *group)
 {
-    struct members members = count_members(witness, group);
+    struct members members = count_members(witness, group, false);
     uint8_t said = witness->shown[group->row.row].word.row_class;
     uint8_t known = scope_class(group, &members);
 

@@ -13,6 +13,7 @@ uint64_t checker_bound_ns(const struct checker *checker, const struct catalog_gr
     whole_ms +=
         guards_delay_ns(group, catalog_settings(catalog)->vote_interval_ms * WORLD_MS) / WORLD_MS;
 
+    whole_ms += returns_delay_ns(checker, group) / WORLD_MS;
     if (checker->was_in_shadow[group->row.row]) {
         whole_ms += group->spec.guard.shadow_cycles * cycle_ms + 3000;
     }

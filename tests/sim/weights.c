@@ -139,7 +139,8 @@ static void judge_latency(const struct scene *scene, uint32_t i, unsigned slow)
                      word->weight_percent, slow);
     }
     if (slow < 100 || weighed->was_slow || !is_used(word->row_class) || weighed->percent == 0) {
-        weighed->percent = word->weight_percent; /* its steps are the slow start's, too */
+        /* Its steps are the slow start's, too; and who comes back has the grade that he had. */
+        weighed->percent = is_used(word->row_class) ? word->weight_percent : 0;
         return;
     }
     if (word->weight_percent == weighed->percent) {
