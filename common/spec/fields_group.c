@@ -185,7 +185,7 @@ static const struct spec_field tls_fields[] = {
      .flags = SPEC_BY_PROFILE,
      AT(tls_check, warn_days),
      .max = LIMIT_WARN_DAYS,
-     .help = "So many days before the certificate ends `why`, `status` and `events` warn. It never "
+     .help = "So many days before the certificate ends `why` and `events` warn. It never "
              "makes a probe fail: with verify none an ended certificate passes. 0 = no warning."},
 };
 static const struct spec_table tls_table = {"tls", tls_fields, COUNT(tls_fields),

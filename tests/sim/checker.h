@@ -321,6 +321,7 @@ struct weighed {
     bool was_slow, is_through;
     uint8_t percent;     /* that the word had at the last look */
     uint64_t changed_ns; /* by latency: when it last changed; 0 = never */
+    uint64_t next_ns;    /* and may again, by the interval that was in force then */
 };
 
 /* The choice of some flows in a scope, and among whom. */

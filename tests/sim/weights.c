@@ -148,8 +148,7 @@ static void judge_latency(const struct scene *scene, uint32_t i, unsigned slow)
     }
     scene->checker->sometimes->graded_by_latency += word->weight_percent < 100;
     scene->checker->sometimes->latency_let_go += word->weight_percent == 100;
-    if ((weighed->changed_ns != 0 && scene->now_ns < weighed->changed_ns + interval_ns) ||
-        (word->weight_percent < 100 && scene->n_first < 3)) {
+    if (scene->now_ns < weighed->next_ns || (word->weight_percent < 100 && scene->n_first < 3)) {
         checker_fail(scene->checker, scene->node,
                      "N18: %s backend %u has %u %% of its weight after %u %% %.3f s before, one of "
                      "%u of first choice",
@@ -158,6 +157,7 @@ static void judge_latency(const struct scene *scene, uint32_t i, unsigned slow)
     }
     weighed->percent = word->weight_percent;
     weighed->changed_ns = scene->now_ns;
+    weighed->next_ns = scene->now_ns + interval_ns;
 }
 
 static unsigned count_first(const struct witness *witness, const struct catalog_group *group)
