@@ -379,6 +379,7 @@ struct turn {
 struct returns {
     uint64_t n;
     uint64_t at_ns[CHECK_EJECTIONS]; /* of the last of them, in turn */
+    uint64_t n_forgotten;            /* of before the window became longer */
     uint32_t guards_on, flap_hold_ms, limit;
     uint64_t window_ns;
     bool was_bad;     /* in fail-open or closed */

@@ -150,14 +150,18 @@ static void judge_limit(struct checker *checker, const struct world_node *node,
 
     limit = returns->limit > limit ? returns->limit : limit;
     window_ns = returns->window_ns < window_ns ? returns->window_ns : window_ns;
+    uint32_t n = used(returns, window_ns, now_ns);
+    if (n > returns->n - returns->n_forgotten) {
+        n = (uint32_t)(returns->n - returns->n_forgotten);
+    }
     if (returns->was_bad || (returns->well_ns != 0 && now_ns <= returns->well_ns + window_ns)) {
-        checker->sometimes->return_unlimited += used(returns, window_ns, now_ns) > limit;
+        checker->sometimes->return_unlimited += n > limit;
         return;
     }
-    if (used(returns, window_ns, now_ns) > limit) {
-        checker_fail(
-            checker, node, "R-EJ-6: %u backends of %s returned within %.3f s, the limit is %u",
-            used(returns, window_ns, now_ns), group->spec.name, (double)window_ns / 1e9, limit);
+    if (n > limit) {
+        checker_fail(checker, node,
+                     "R-EJ-6: %u backends of %s returned within %.3f s, the limit is %u", n,
+                     group->spec.name, (double)window_ns / 1e9, limit);
     }
 }
 
@@ -279,6 +283,10 @@ static void remember(struct witness *witness, const struct catalog_group *group,
     returns->was_bad = is_bad;
     returns->flap_hold_ms = group->spec.guard.flap_hold_ms;
     returns->limit = limit_of(group);
+    /* What a shorter window has left behind is not counted by a longer one. */
+    if (group->spec.guard.return_window_ms * WORLD_MS > returns->window_ns) {
+        returns->n_forgotten = returns->n;
+    }
     returns->window_ns = group->spec.guard.return_window_ms * WORLD_MS;
 }
 
