@@ -141,6 +141,17 @@ static void log_held(const struct event *event)
               by_text(event, by));
 }
 
+static void log_dependency(const struct event *event)
+{
+    char at[ENDPOINT_TEXT_BYTES];
+
+    log_event(event->to == HEALTH_UNHEALTHY ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
+              "dependency_changed", "group=%s backend=%s check=%s from=%s to=%s reason=%s",
+              event->group, endpoint_format(&event->backend, at), event->check,
+              health_state_word((enum health_state)event->from),
+              health_state_word((enum health_state)event->to), probe_reason_word(event->reason));
+}
+
 static void log_one(const struct event *event)
 {
     char at[ENDPOINT_TEXT_BYTES];
@@ -193,12 +204,7 @@ static void log_one(const struct event *event)
                   endpoint_format(&event->backend, at), event->to != 0 ? "yes" : "no");
         return;
     case EVENT_DEPENDENCY_CHANGED:
-        log_event(event->to == HEALTH_UNHEALTHY ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
-                  "dependency_changed", "group=%s backend=%s check=%s from=%s to=%s reason=%s",
-                  event->group, endpoint_format(&event->backend, at), event->check,
-                  health_state_word((enum health_state)event->from),
-                  health_state_word((enum health_state)event->to),
-                  probe_reason_word(event->reason));
+        log_dependency(event);
         return;
     case EVENT_SELF_DOUBT:
         log_doubt(event);
