@@ -362,7 +362,7 @@ static const struct spec_field check_fields[] = {
      .help = "Fields of a grpc check, which an agent may be built without as well."},
     {.name = "source",
      .flags = SPEC_LATER,
-     .help = "The address that probes come from; the node's own for now."},
+     .help = "An address for probes of this check alone; probeSources of a Node is for all."},
 };
 static const struct spec_table check_table = {
     "check", check_fields + OWN_CHECK_FIELDS, COUNT(check_fields) - OWN_CHECK_FIELDS,

@@ -158,6 +158,32 @@ static void the_formulas_of_the_windows_are_those_of_the_core(void **state)
     }
 }
 
+static void the_window_of_fixed_pacing_is_that_of_the_core(void **state)
+{
+    (void)state;
+    static const uint32_t times[] = {1, 2, 5, 10, 300};
+    const char *at = strstr(page, "`pacing: fixed` the window is ");
+
+    assert_non_null(at);
+    assert_non_null(strstr(at, "R = first multiple of I above T."));
+    for (size_t i = 0; i < 5 * 5 * 10; i++) {
+        struct health_check check = {.pacing = PACING_FIXED,
+                                     .timeout_ms = times[i % 5],
+                                     .interval_ms = times[i / 5 % 5],
+                                     .unhealthy_threshold = (uint8_t)(i / 25 + 1)};
+        long round = check.interval_ms;
+
+        while (round <= (long)check.timeout_ms) {
+            round += check.interval_ms;
+        }
+        long values[128] = {
+            ['T'] = check.timeout_ms, ['R'] = round, ['U'] = check.unhealthy_threshold};
+        struct formula window = {at + strlen("`pacing: fixed` the window is "), values};
+
+        assert_int_equal(sum(&window), check_failure_window_ms(&check));
+    }
+}
+
 static void the_examples_of_the_windows_are_right(void **state)
 {
     (void)state;
@@ -373,6 +399,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_page_is_the_file_and_fits_a_screen),
         cmocka_unit_test(the_formulas_of_the_windows_are_those_of_the_core),
+        cmocka_unit_test(the_window_of_fixed_pacing_is_that_of_the_core),
         cmocka_unit_test(the_examples_of_the_windows_are_right),
         cmocka_unit_test(the_quorum_of_each_size_is_right),
         cmocka_unit_test(each_rule_goes_down_and_comes_up_as_its_formulas_say),
