@@ -259,20 +259,42 @@ static int send_error(void)
     }
 }
 
+static void look_again(struct zmq_watch *watch)
+{
+    watch->hub->is_dirty = true;
+    set_idle(watch->hub, true);
+}
+
 int zmq_watch_send(struct zmq_watch *watch, const struct zmq_part parts[], size_t n_parts)
 {
     assert(n_parts > 0);
     if (watch->is_closing) {
         return ERR_BUSY;
     }
-    watch->hub->is_dirty = true;
-    set_idle(watch->hub, true);
+    look_again(watch);
     for (size_t i = 0; i < n_parts; i++) {
         int flags = ZMQ_DONTWAIT | (i + 1 < n_parts ? ZMQ_SNDMORE : 0);
 
         if (zmq_send(watch->socket, parts[i].data, parts[i].n_bytes, flags) < 0) {
             /* Only the first frame of a message can be refused: libzmq keeps the pipe for the
              * rest. */
+            return send_error();
+        }
+    }
+    return 0;
+}
+
+int zmq_watch_send_frames(struct zmq_watch *watch, zmq_msg_t frames[], size_t n_frames)
+{
+    assert(n_frames > 0);
+    if (watch->is_closing) {
+        return ERR_BUSY;
+    }
+    look_again(watch);
+    for (size_t i = 0; i < n_frames; i++) {
+        int flags = ZMQ_DONTWAIT | (i + 1 < n_frames ? ZMQ_SNDMORE : 0);
+
+        if (zmq_msg_send(&frames[i], watch->socket, flags) < 0) {
             return send_error();
         }
     }

@@ -89,6 +89,8 @@ struct zmq_part {
  * Errors: ERR_BUSY (the queue is full or nobody is connected), ERR_UNREACHABLE (a ROUTER's peer is
  * gone), ERR_INTERNAL. */
 int zmq_watch_send(struct zmq_watch *watch, const struct zmq_part parts[], size_t n_parts);
+/* Likewise, not copied. Close each frame afterwards in any case. */
+int zmq_watch_send_frames(struct zmq_watch *watch, zmq_msg_t frames[], size_t n_frames);
 
 /* The authenticated "role:id" of the connection a frame came on (zap.h), or "" without one. */
 const char *zmq_frame_user_id(zmq_msg_t *frame);

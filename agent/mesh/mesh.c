@@ -208,8 +208,11 @@ int mesh_open(const struct mesh_options *options, struct mesh **ret_mesh, struct
     assert(options->n_bind <= LIMIT_ENDPOINTS_PER_NODE);
     mesh->options = *options;
     mesh->table = zap_table_new(NULL, 0);
-    int rc = mesh->table == NULL ? errmsg_set(err, ERR_NOMEM, "no memory for the mesh")
-                                 : open_lane(mesh, err);
+    mesh->unsent =
+        unsent_new(&(struct unsent_limits){LIMIT_RPC_UNSENT_BYTES, LIMIT_RPC_UNSENT_BYTES_ALL});
+    int rc = mesh->table == NULL || mesh->unsent == NULL
+                 ? errmsg_set(err, ERR_NOMEM, "no memory for the mesh")
+                 : open_lane(mesh, err);
     if (rc == 0) {
         rc = open_router(mesh, err);
     }
@@ -235,6 +238,7 @@ static void on_part_closed(void *user)
     void *closed_user = mesh->closed_user;
 
     zap_table_unref(mesh->table);
+    unsent_close(mesh->unsent);
     free(mesh);
     if (closed != NULL) {
         closed(closed_user);

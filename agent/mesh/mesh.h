@@ -147,6 +147,7 @@ bool mesh_peer_status(const struct mesh *mesh, uint64_t peer, struct mesh_peer_s
     X(vectors_replaced, "vote vectors replaced by a newer one before a peer read")     \
     X(changes_dropped, "change messages left to the next vector: a peer did not read") \
     X(answers_dropped, "answers whose caller was gone or did not read")                \
+    X(answers_unread, "those of them whose caller left too many bytes unread")         \
     X(connects, "connections to peers that came up")                                   \
     X(disconnects, "connections to peers that were lost")                              \
     X(before_cluster, "messages of nodes dropped: this one belongs to no cluster yet") \

@@ -2,9 +2,11 @@
 #ifndef JURY_MESH_INTERNAL_H
 #define JURY_MESH_INTERNAL_H
 
+#include "agent/loop/unsent.h"
 #include "agent/loop/zmq_monitor.h"
 #include "agent/mesh/mesh.h"
 #include "agent/mesh/outbox.h"
+#include "common/base/log.h"
 
 struct mesh_peer {
     uint64_t node_id;
@@ -28,6 +30,8 @@ struct mesh {
     struct zmq_monitor monitor;
     struct zmq_watch local;
     bool has_local;
+    struct unsent *unsent; /* answers of both */
+    struct log_limit unread_log;
     uint16_t ports[LIMIT_ENDPOINTS_PER_NODE];
 
     struct dial_lane lane;

@@ -1,5 +1,9 @@
 /* What goes out (mesh.h): encoded once, shared by all peers, replaced by what is newer. */
 #include "agent/mesh/mesh_internal.h"
+#include "common/base/clock.h"
+#include "common/base/units.h"
+
+#define UNREAD_LOG_NS (60 * NS_PER_SECOND)
 
 /* mesh->outgoing, whose `u` the caller has filled in. NULL: no memory. */
 static struct frame *encode(struct mesh *mesh, enum peer_kind kind)
@@ -167,14 +171,32 @@ int mesh_forward(struct mesh *mesh, uint64_t node_id, const struct peer_forward_
     return rc;
 }
 
+static void log_unread(struct mesh *mesh, const struct mesh_route *route)
+{
+    uint64_t n_dropped;
+
+    if (log_allowed(&mesh->unread_log, clock_monotonic_ns(), UNREAD_LOG_NS, &n_dropped)) {
+        log_event(LOG_LEVEL_WARNING, "answers_unread",
+                  "socket=%s unsent_bytes=%zu dropped=%llu text=\"a caller does not read its "
+                  "answers: one was dropped\"",
+                  route->is_local ? "local" : "mesh", unsent_bytes(mesh->unsent),
+                  (unsigned long long)n_dropped);
+    }
+}
+
 static void answer(struct mesh *mesh, const struct mesh_route *route, const struct zmq_part parts[],
                    size_t n_parts)
 {
     if (route->is_local && !mesh->has_local) {
         return;
     }
-    if (zmq_watch_send(route->is_local ? &mesh->local : &mesh->router, parts, n_parts) != 0) {
-        mesh->counters.answers_dropped++;
+    int rc =
+        unsent_send(mesh->unsent, route->is_local ? &mesh->local : &mesh->router, parts, n_parts);
+
+    mesh->counters.answers_dropped += rc != 0;
+    if (rc == ERR_LIMIT) {
+        mesh->counters.answers_unread++;
+        log_unread(mesh, route);
     }
 }
 

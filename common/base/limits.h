@@ -74,7 +74,12 @@
 
 /* --- RPC --- */
 #define LIMIT_RPC_MESSAGE_BYTES (1024 * 1024)
-#define LIMIT_RPC_OUTSTANDING 256      /* requests under way in one agent */
+#define LIMIT_RPC_OUTSTANDING 256 /* requests under way in one agent */
+/* Answers that their callers have not read: of one connection; of all together, and then one answer
+ * of each connection that has none. What is beyond is lost. */
+#define LIMIT_RPC_UNSENT_BYTES ((size_t)16 * 1024 * 1024)
+#define LIMIT_RPC_UNSENT_BYTES_ALL ((size_t)48 * 1024 * 1024)
+#define LIMIT_RPC_UNSENT_CONNECTIONS 1024
 #define LIMIT_PROPOSALS_OUTSTANDING 64 /* in raft at once (raft-022.md rule 18) */
 #define LIMIT_PROPOSALS_QUEUED 256     /* waiting in front of that */
 

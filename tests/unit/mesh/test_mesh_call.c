@@ -13,6 +13,7 @@
 #include <zmq.h>
 
 #include "common/base/clock.h"
+#include "common/base/limits.h"
 #include "tests/lib/mesh_world.h"
 
 static void call(void *socket, const char *payload)
@@ -141,6 +142,79 @@ static void a_call_is_forwarded_and_its_answer_comes_back(void **state)
     assert_string_equal(f->nodes[0].last_payload, "pay");
 }
 
+static uint64_t counter(struct mesh_world *f, const char *name)
+{
+    struct counter_set set = mesh_counter_set(f->nodes[0].mesh);
+
+    for (size_t i = 0; i < set.n_fields; i++) {
+        if (strcmp(set.fields[i].name, name) == 0) {
+            return *(const uint64_t *)((const char *)set.values + set.fields[i].offset);
+        }
+    }
+    fail_msg("no counter %s", name);
+    return 0;
+}
+
+#define LARGE_BYTES ((size_t)512 * 1024)
+#define N_LARGE 80 /* 40 MiB */
+/* What the sockets' own buffers take in besides. */
+#define N_BUFFERED 8
+
+static void *local_client(struct mesh_world *f)
+{
+    int zero = 0, one = 1;
+    char endpoint[160];
+    void *socket = zmq_socket(f->context, ZMQ_DEALER);
+
+    zmq_setsockopt(socket, ZMQ_LINGER, &zero, sizeof zero);
+    zmq_setsockopt(socket, ZMQ_RCVHWM, &one, sizeof one);
+    snprintf(endpoint, sizeof endpoint, "ipc://%s", f->socket_path);
+    assert_int_equal(zmq_connect(socket, endpoint), 0);
+    return socket;
+}
+
+/* Answers that have come by then. */
+static uint32_t read_all(void *socket)
+{
+    static char data[LARGE_BYTES];
+    int wait_ms = 500;
+    int more = 0;
+    size_t n_bytes = sizeof more;
+    uint32_t n = 0;
+
+    zmq_setsockopt(socket, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms);
+    while (zmq_recv(socket, data, sizeof data, 0) >= 0) {
+        zmq_getsockopt(socket, ZMQ_RCVMORE, &more, &n_bytes);
+        n += !more;
+    }
+    return n;
+}
+
+static void who_does_not_read_loses_answers_and_nobody_else_does(void **state)
+{
+    static char large[LARGE_BYTES];
+    struct mesh_world *f = *state;
+    void *deaf = local_client(f);
+    void *socket = local_client(f);
+    uint32_t n_most = (uint32_t)(LIMIT_RPC_UNSENT_BYTES / LARGE_BYTES) + N_BUFFERED;
+
+    for (uint32_t i = 0; i < N_LARGE; i++) {
+        assert_true(zmq_send(deaf, "", 0, ZMQ_SNDMORE) >= 0);
+        assert_true(zmq_send(deaf, "envelope", 8, ZMQ_SNDMORE) >= 0);
+        assert_true(zmq_send(deaf, large, sizeof large, 0) >= 0);
+    }
+    assert_true(mesh_world_run_until(f, &f->nodes[0].n_calls, N_LARGE));
+    assert_in_range(counter(f, "answers_unread"), N_LARGE - n_most, N_LARGE - 1);
+
+    call(socket, "hi");
+    expect_answer(f, socket, "hi");
+    assert_in_range(read_all(deaf), 1, n_most);
+    call(deaf, "again"); /* the connection was kept */
+    expect_answer(f, deaf, "again");
+    zmq_close(socket);
+    zmq_close(deaf);
+}
+
 int main(void)
 {
 #define WITH_MESHES(test) \
@@ -151,6 +225,7 @@ int main(void)
         WITH_MESHES(the_unix_socket_is_guarded_by_its_mode_and_calls_as_admin),
         WITH_MESHES(a_private_socket_is_not_for_the_group),
         WITH_MESHES(a_call_is_forwarded_and_its_answer_comes_back),
+        WITH_MESHES(who_does_not_read_loses_answers_and_nobody_else_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
