@@ -176,11 +176,11 @@ static bool is_taken_back(const struct ctl_list *list, const Jury__V1__BackendSt
            status->backend->admin_state != JURY__V1__ADMIN_STATE__ADMIN_STATE_DRAINING;
 }
 
-/* With the removal the drain is over: flows end as the group's `drain` says. */
+/* With the removal the backend goes: its flows still end by the drain, but nobody asks for that. */
 static bool is_removed(const Jury__V1__BackendStatus *status, uint64_t drain_revision)
 {
     return status->life == JURY__V1__BACKEND_LIFE__BACKEND_LIFE_REMOVING && status->drain != NULL &&
-           status->drain->revision > drain_revision;
+           status->drain->revision >= drain_revision;
 }
 
 /* One look. Returns 0 and *ret_ended when the drain has come to its end. */

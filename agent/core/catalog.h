@@ -58,7 +58,7 @@ struct catalog_backend {
     struct row_id row;
     struct target_id target;   /* of the vote; slot CATALOG_NO_SLOT: checks off or maintenance */
     uint64_t changed_revision; /* for expected_revision */
-    uint64_t drain_revision;   /* revision that committed the running drain or removal; 0 = none */
+    uint64_t drain_revision; /* revision that committed the running drain, else removal; 0 = none */
     uint32_t
         drain_timeout_ms; /* of that drain; of a removal the group's, used if its drain is on */
     uint8_t life;         /* enum backend_life */

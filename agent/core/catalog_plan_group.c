@@ -156,6 +156,21 @@ static void set_admin_state(struct plan *plan, struct catalog_backend *backend,
     }
 }
 
+/* A removal does not take the operator's drain back: that goes on with its own revision, and so
+ * with its own deadlines, unless the removal closes flows too and allows them less. Then nodes have
+ * the earlier of both. A program of level 2 would begin anew, so all do until there is none. */
+static bool goes_on_draining(const struct plan *plan, const struct group_draft *draft,
+                             const struct catalog_backend *backend)
+{
+    const struct server_group *spec = &draft->after.spec;
+    bool closes_sooner = spec->drain.is_on && spec->profile != PROFILE_GWLB &&
+                         spec->drain.timeout_ms < backend->drain_timeout_ms;
+
+    return plan->base->settings->feature_level >= DRAIN_OUTLIVES_REMOVAL_LEVEL &&
+           backend->spec.admin_state == ADMIN_DRAINING && !closes_sooner &&
+           !plant_is("removal-ends-drain");
+}
+
 static void remove_backend(struct plan *plan, struct group_draft *draft,
                            struct catalog_backend *backend)
 {
@@ -164,6 +179,9 @@ static void remove_backend(struct plan *plan, struct group_draft *draft,
     }
     touch(plan, draft, backend);
     backend->life = LIFE_REMOVING;
+    if (goes_on_draining(plan, draft, backend)) {
+        return;
+    }
     backend->drain_revision = plan->revision;
     backend->drain_timeout_ms = draft->after.spec.drain.timeout_ms;
 }

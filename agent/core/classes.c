@@ -123,6 +123,9 @@ static struct flow_answer after_removal(const struct flow_question *question)
         }
         return (struct flow_answer){.flow_policy = FLOW_MOVE};
     }
+    if (question->admin_state == ADMIN_DRAINING && !plant_is("removal-ends-drain")) {
+        return close_after(DEADLINE_DRAIN, timeout_ms);
+    }
     if (!question->drain.is_on) {
         return (struct flow_answer){.flow_policy = FLOW_KEEP};
     }

@@ -135,8 +135,13 @@ static void follow_drain_deadline(struct engine *engine, uint32_t row,
     }
     uint64_t kept_ns =
         engine_use_kept_deadline(engine, row, backend->birth, backend->drain_revision);
-    backend->drain_deadline_ns =
-        kept_ns != 0 ? kept_ns : deadline_after(engine, answer->timeout_ms);
+    uint64_t deadline_ns = kept_ns != 0 ? kept_ns : deadline_after(engine, answer->timeout_ms);
+    bool was_draining = backend->drain_deadline_ns != 0 && backend->life == LIFE_REMOVING &&
+                        backend->admin_state == ADMIN_DRAINING;
+
+    if (!was_draining || deadline_ns < backend->drain_deadline_ns) {
+        backend->drain_deadline_ns = deadline_ns; /* else the operator's is the earlier one */
+    }
     backend->deadline_revision = backend->drain_revision;
 }
 

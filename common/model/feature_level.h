@@ -20,6 +20,9 @@
 /* 3: the committed level itself; udp, tls and grpc checks, lines of tcp checks, groups of protocol
  * udp and tcp_udp; probers and recheck of a check, and votes that waver; several checks */
 #define FEATURE_LEVEL 3
+/* From here on a removal leaves a drain that runs as it is: what a command does must be the same on
+ * every node. */
+#define DRAIN_OUTLIVES_REMOVAL_LEVEL 3
 
 /* Of this program: FEATURE_LEVEL. */
 uint8_t feature_level(void);

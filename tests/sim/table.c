@@ -133,13 +133,14 @@ static void judge_new_flows(struct checker *checker, const struct witness *witne
 static uint32_t admin_timeout_ms(const struct catalog_group *group,
                                  const struct catalog_backend *backend)
 {
-    if (backend->life == LIFE_REMOVING) {
+    if (backend->life == LIFE_REMOVING && backend->spec.admin_state != ADMIN_DRAINING) {
         return group->spec.drain.is_on ? backend->drain_timeout_ms : 0;
     }
     return backend->spec.admin_state == ADMIN_DRAINING ? backend->drain_timeout_ms : 0;
 }
 
-/* Set once for the revision that committed it; a start that brings it along keeps it. */
+/* Set once for the revision that committed it; a start that brings it along keeps it. A removal
+ * that allows less than the operator's drain before it leaves the earlier of both. */
 static void follow_drain(struct witness *witness, const struct catalog_group *group,
                          const struct catalog_backend *backend, uint64_t boot_ns)
 {
@@ -153,7 +154,13 @@ static void follow_drain(struct witness *witness, const struct catalog_group *gr
         bool was_kept = kept->birth == backend->row.birth &&
                         kept->drain_revision == backend->drain_revision && kept->drain_ns != 0;
 
-        shown->drain_ns = was_kept ? kept->drain_ns : boot_ns + timeout_ms * WORLD_MS;
+        uint64_t drain_ns = was_kept ? kept->drain_ns : boot_ns + timeout_ms * WORLD_MS;
+        bool was_draining = shown->drain_ns != 0 && backend->life == LIFE_REMOVING &&
+                            backend->spec.admin_state == ADMIN_DRAINING;
+
+        if (!was_draining || drain_ns < shown->drain_ns) {
+            shown->drain_ns = drain_ns;
+        }
         shown->drain_revision = backend->drain_revision;
     }
 }
@@ -195,9 +202,9 @@ static void judge_existing_flows(struct checker *checker, const struct witness *
     const struct shown *shown = &witness->shown[backend->row.row];
     uint64_t known_ns = shown->drain_ns;
     uint64_t said_ns = shown->word.deadline_boot_ns;
-    bool is_leaving = backend->life == LIFE_AVAILABLE &&
-                      (backend->spec.admin_state == ADMIN_MAINTENANCE ||
-                       (backend->spec.admin_state == ADMIN_DRAINING && shown->drain_ns == 0));
+    bool is_leaving =
+        (backend->life == LIFE_AVAILABLE && backend->spec.admin_state == ADMIN_MAINTENANCE) ||
+        (backend->spec.admin_state == ADMIN_DRAINING && shown->drain_ns == 0);
 
     if (shown->verdict_ns != 0 && (known_ns == 0 || shown->verdict_ns < known_ns)) {
         known_ns = shown->verdict_ns;

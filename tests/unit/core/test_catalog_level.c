@@ -112,6 +112,46 @@ static void what_an_older_version_knows_is_encoded_as_it_does(void **unused)
     command_close(&command);
 }
 
+static void drain_and_remove(struct catalog_state *state, struct catalog_backend *ret_backend)
+{
+    struct command command = {0};
+    struct endpoint at = build_endpoint("10.0.0.3:80");
+
+    build_put(&command, "web", "10.0.0.1:80 10.0.0.2:80 10.0.0.3:80");
+    build_commit(state, &command);
+    command = (struct command){0};
+    struct change *change = build_admin(&command, "web", "10.0.0.3:80", ADMIN_DRAINING);
+    change->u.backend->has_drain_timeout = true;
+    change->u.backend->drain_timeout_ms = 8000;
+    build_commit(state, &command);
+    command = (struct command){0};
+    build_put(&command, "web", "10.0.0.1:80 10.0.0.2:80");
+    build_commit(state, &command);
+    struct catalog *catalog = catalog_state_catalog(state);
+    *ret_backend = *catalog_backend_find(catalog_group_find(catalog, "web"), &at);
+    catalog_unref(catalog);
+}
+
+/* A command must come to the same on a node of either version. */
+static void a_removal_ends_a_drain_as_long_as_an_older_version_is_there(void **unused)
+{
+    struct catalog_state *state = old_cluster();
+    struct catalog_backend backend;
+
+    (void)unused;
+    drain_and_remove(state, &backend);
+    assert_int_equal(backend.drain_revision, 4);
+    assert_int_equal(backend.drain_timeout_ms, 300000);
+    catalog_state_free(state);
+
+    state = build_state(3);
+    drain_and_remove(state, &backend);
+    assert_int_equal(backend.life, LIFE_REMOVING);
+    assert_int_equal(backend.drain_revision, 3);
+    assert_int_equal(backend.drain_timeout_ms, 8000);
+    catalog_state_free(state);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +159,7 @@ int main(void)
         cmocka_unit_test(the_level_rises_and_never_falls),
         cmocka_unit_test(the_level_is_that_of_the_oldest_member_and_silence_is_none),
         cmocka_unit_test(what_an_older_version_knows_is_encoded_as_it_does),
+        cmocka_unit_test(a_removal_ends_a_drain_as_long_as_an_older_version_is_there),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,6 +107,96 @@ static void drain_deadline_is_set_once_and_survives_a_restart(void **state)
     assert_int_equal(engine_keep_deadlines(f->engine, kept, 4), 0);
 }
 
+static uint64_t drain(struct fixture *f, const char *at, uint32_t timeout_ms)
+{
+    struct command command = {0};
+    struct change *change = build_admin(&command, "web", at, ADMIN_DRAINING);
+
+    change->u.backend->has_drain_timeout = true;
+    change->u.backend->drain_timeout_ms = timeout_ms;
+    uint64_t revision = build_commit(f->state, &command);
+    publish(f);
+    return revision;
+}
+
+static void put_draining(struct fixture *f, const char *endpoints, struct drain_policy policy)
+{
+    struct command command = {0};
+    struct server_group group;
+
+    build_group(&group, "web", endpoints);
+    group.rule.down = group.rule.up = (struct rule_column){.kind = RULE_LOCAL};
+    group.drain = policy;
+    build_put_group(&command, &group);
+    build_commit(f->state, &command);
+    server_group_close(&group);
+    publish(f);
+}
+
+static uint64_t deadline_of(struct fixture *f, uint32_t row)
+{
+    struct kept_deadline kept[8];
+    size_t n = engine_keep_deadlines(f->engine, kept, 8);
+
+    for (size_t i = 0; i < n; i++) {
+        if (kept[i].row == row) {
+            return kept[i].deadline_boot_ns;
+        }
+    }
+    return 0;
+}
+
+#define FOUR "10.0.0.2:80 10.0.0.3:80 10.0.0.4:80 10.0.0.5:80"
+
+static void a_removal_leaves_the_operators_drain_its_deadline(void **state)
+{
+    struct fixture *f = *state;
+    static const struct drain_policy off = {.timeout_ms = 300000};
+
+    put_draining(f, "10.0.0.1:80 " FOUR, off);
+    uint64_t revision = drain(f, b1, 8000);
+    uint64_t deadline_ns = f->now_ns + BOOT + 8 * SECOND;
+    struct backend_view view = view_of(f, b1);
+    f->now_ns += SECOND;
+    put_draining(f, FOUR, off);
+    view = view_of(f, b1);
+    assert_int_equal(view.life, LIFE_REMOVING);
+    assert_int_equal(view.flow_policy, FLOW_CLOSE_AT);
+    assert_int_equal(view.deadline_cause, DEADLINE_DRAIN);
+    assert_true(deadline_of(f, view.row.row) == deadline_ns);
+
+    struct kept_deadline kept[4];
+    assert_int_equal(engine_keep_deadlines(f->engine, kept, 4), 1);
+    assert_true(kept[0].drain_revision == revision);
+    new_engine(f, 1, 2, 0);
+    struct last_known_good good = {.deadlines = kept, .n_deadlines = 1};
+    step(f, &(struct engine_event){.kind = ENGINE_LAST_KNOWN_GOOD, .u.kept = &good});
+    f->now_ns += SECOND;
+    publish(f);
+    assert_true(word_of(f, view.row.row)->deadline_boot_ns == deadline_ns);
+}
+
+static void of_a_drain_and_a_removal_with_drain_on_the_earlier_deadline_counts(void **state)
+{
+    struct fixture *f = *state;
+    static const struct drain_policy five = {.is_on = true, .timeout_ms = 5000};
+
+    put_draining(f, "10.0.0.1:80 " FOUR, five);
+    drain(f, b1, 8000);
+    drain(f, b2, 8000);
+    drain(f, "10.0.0.3:80", 2000);
+    uint64_t begin_ns = f->now_ns + BOOT;
+    uint32_t rows[3] = {view_of(f, b1).row.row, view_of(f, b2).row.row,
+                        view_of(f, "10.0.0.3:80").row.row};
+    f->now_ns += SECOND;
+    put_draining(f, "10.0.0.2:80 10.0.0.4:80 10.0.0.5:80", five); /* b1 and the third go */
+    assert_true(deadline_of(f, rows[0]) == begin_ns + 6 * SECOND);
+    assert_true(deadline_of(f, rows[2]) == begin_ns + 2 * SECOND);
+    f->now_ns += 6 * SECOND;
+    put_draining(f, "10.0.0.4:80 10.0.0.5:80", five);
+    assert_true(deadline_of(f, rows[1]) == begin_ns + 8 * SECOND);
+}
+
 /* spec.md 5: from last-known-good, held with its age, replaced by the first column that holds. */
 static void restart_takes_verdicts_up_again_as_held(void **state)
 {
@@ -318,6 +408,8 @@ int main(void)
         TEST(questions_are_answered_with_what_is_known_now),
         TEST(unhealthy_deadline_begins_with_the_verdict_and_ends_with_recovery),
         TEST(drain_deadline_is_set_once_and_survives_a_restart),
+        TEST(a_removal_leaves_the_operators_drain_its_deadline),
+        TEST(of_a_drain_and_a_removal_with_drain_on_the_earlier_deadline_counts),
         TEST(restart_takes_verdicts_up_again_as_held),
         TEST(no_table_before_a_catalog_as_new_as_the_old_tables),
         TEST(removed_backend_is_purged_when_every_node_is_done),
