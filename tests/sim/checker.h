@@ -402,6 +402,7 @@ struct guarded {
     uint64_t window_ns, window_before_ns;
     uint32_t n_pending, n_pending_before;
     uint64_t turn_ns; /* with somebody waiting: when the first of them is due, if there is room */
+    uint64_t n_forgotten;      /* of before the limit, or a longer window */
     bool has_turns, had_turns; /* ejections wait for one V; now and at the step before */
     bool is_full;              /* somebody waits, and there is no room */
     /* Of this step, for the order: the last of those that left, the first of those that stay. */

@@ -158,10 +158,13 @@ static void note_ejection(struct checker *checker, const struct world_node *node
     guarded->at_ns[guarded->n++ % CHECK_EJECTIONS] = edge->now_ns;
     checker->sometimes->velocity_admitted++;
     bool is_limited = guarded->limit > 0 && (was_limited || !guarded->had_turns);
-    if (is_limited && used(guarded, window_ns, edge->now_ns) > limit) {
+    uint64_t n = used(guarded, window_ns, edge->now_ns);
+    if (n > guarded->n - guarded->n_forgotten) {
+        n = guarded->n - guarded->n_forgotten;
+    }
+    if (is_limited && n > limit) {
         checker_fail(checker, node, "I-10: %u backends of %s left within %.3f s, the limit is %u",
-                     used(guarded, window_ns, edge->now_ns), edge->group->spec.name,
-                     (double)window_ns / 1e9, limit);
+                     (unsigned)n, edge->group->spec.name, (double)window_ns / 1e9, limit);
     }
 }
 
@@ -459,6 +462,11 @@ void guards_end(struct checker *checker, const struct witness *witness,
     struct guarded *guarded = &checker->nodes[node->id]->guarded[group->row.row];
 
     follow_hold(checker, witness, group, guarded);
+    /* What no limit counted, or a shorter window left behind, is not counted by what comes then. */
+    if ((guarded->limit_before == 0 && guarded->limit > 0) ||
+        guarded->window_ns > guarded->window_before_ns) {
+        guarded->n_forgotten = guarded->n;
+    }
     judge_waiting(checker, witness, node, event, group);
     if (!witness->is_quiet || !guarded->has_left || !guarded->has_stayed) {
         return;

@@ -28,12 +28,15 @@ static uint64_t duration_ns(const struct catalog_group *group)
 }
 
 /* Returns true if it takes flows with all of its weight. */
-static bool follow_row(struct weighed *weighed, unsigned row_class, uint64_t slow_ns,
-                       uint64_t now_ns)
+static bool follow_row(struct weighed *weighed, unsigned row_class,
+                       const struct catalog_group *group, uint64_t now_ns)
 {
+    uint64_t slow_ns = duration_ns(group);
     bool was_out = weighed->is_out;
 
-    weighed->is_out = row_class == ROW_NONE && slow_ns != 0;
+    /* Known of a group that weighs in any way: a slow start may be written as it comes back. */
+    weighed->is_out =
+        row_class == ROW_NONE && (slow_ns != 0 || group->spec.graded_weight != GRADED_OFF);
     if (!is_used(row_class) || slow_ns == 0) {
         weighed->begun_ns = 0;
     } else if (was_out) {
@@ -66,8 +69,7 @@ static bool follow_group(struct checker *checker, struct witness *witness,
         }
         weighed->was_slow = weighed->begun_ns != 0;
         weighed->is_through = false;
-        any_whole |= follow_row(weighed, witness->shown[row->row].word.row_class,
-                                duration_ns(group), now_ns);
+        any_whole |= follow_row(weighed, witness->shown[row->row].word.row_class, group, now_ns);
         checker->sometimes->slow_start_through += weighed->is_through;
     }
     return any_whole;
