@@ -46,6 +46,8 @@ struct codec_in codec_open(struct codec_in *in);
 void codec_shut(struct codec_in *in, const struct codec_in *block);
 /* Nothing failed and nothing is left. */
 bool codec_done(const struct codec_in *in);
+/* The block has more: what level 3 brought, which is written only if it is used. */
+bool codec_has_more(const struct codec_in *in);
 /* 0 or 1; anything else fails. */
 bool codec_read_bool(struct codec_in *in);
 /* A count of at most `max`; more fails and reads as 0. */
@@ -55,6 +57,7 @@ uint32_t codec_read_count(struct codec_in *in, uint32_t max);
 
 void codec_write_endpoint(struct bytes_writer *writer, const struct endpoint *endpoint);
 void codec_read_endpoint(struct codec_in *in, struct endpoint *ret_endpoint);
+/* catalog_codec_check.c */
 void codec_write_check(struct bytes_writer *writer, const struct health_check *check);
 void codec_read_check(struct codec_in *in, struct health_check *ret_check);
 /* One backend without what the catalog adds. */
