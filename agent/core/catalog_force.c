@@ -4,6 +4,7 @@
 
 #include "agent/core/catalog_state.h"
 #include "common/base/plant.h"
+#include "common/model/feature_level.h"
 
 /* What one draft does to the backends that were enabled before. */
 struct loss {
@@ -79,26 +80,50 @@ static struct damage count_damage(const struct plan *plan)
     return damage;
 }
 
-static bool is_forced(const struct plan *plan, uint32_t count)
+/* What is refused, and the count that says it is meant. */
+struct refusal {
+    bool removes_all;
+    bool touches_many;
+    bool takes_most; /* of some group's backends */
+    uint32_t count;
+};
+
+static uint32_t larger(uint32_t a, uint32_t b)
 {
-    return plan->command->is_forced && plan->command->forced_count == count;
+    return a > b ? a : b;
 }
 
-static int refuse_groups(struct plan *plan, const struct damage *damage)
+/* A program of level 2 asks for the number of groups alone: as long as one is there all do, since a
+ * command must come to the same everywhere. */
+static struct refusal judge(const struct plan *plan, const struct damage *damage)
 {
-    if (damage->n_groups_after == 0) {
-        return plan_refuse(plan, ERR_FORCE,
-                           "the change removes every server group (%" PRIu32
-                           "): repeat it with force and the count %" PRIu32,
-                           damage->n_groups_before, damage->n_touched);
+    struct refusal refusal = {
+        .removes_all = damage->n_groups_before > 0 && damage->n_groups_after == 0,
+        .touches_many =
+            damage->n_touched >= 4 && 4 * (uint64_t)damage->n_touched > damage->n_groups_before,
+        .takes_most = damage->n_hit > 0};
+    bool is_of_groups = refusal.removes_all || refusal.touches_many;
+
+    if (is_of_groups && (plan->base->settings->feature_level < FORCE_COVERS_BOTH_LEVEL ||
+                         plant_is("force-of-groups-alone"))) {
+        refusal.takes_most = false;
     }
-    return plan_refuse(plan, ERR_FORCE,
-                       "the change touches %" PRIu32 " of %" PRIu32
-                       " server groups: repeat it with force and the count %" PRIu32,
-                       damage->n_touched, damage->n_groups_before, damage->n_touched);
+    refusal.count =
+        larger(is_of_groups ? damage->n_touched : 0, refusal.takes_most ? damage->n_lost : 0);
+    return refusal;
 }
 
-static int refuse_backends(struct plan *plan, const struct damage *damage)
+static void format_groups(const struct damage *damage, bool removes_all, char *text, size_t size)
+{
+    if (removes_all) {
+        snprintf(text, size, "removes every server group (%" PRIu32 ")", damage->n_groups_before);
+    } else {
+        snprintf(text, size, "touches %" PRIu32 " of %" PRIu32 " server groups", damage->n_touched,
+                 damage->n_groups_before);
+    }
+}
+
+static void format_backends(const struct damage *damage, char *text, size_t size)
 {
     char others[64] = "";
 
@@ -106,30 +131,37 @@ static int refuse_backends(struct plan *plan, const struct damage *damage)
         snprintf(others, sizeof others, " and more than half of %" PRIu32 " other group%s",
                  damage->n_hit - 1, damage->n_hit == 2 ? "" : "s");
     }
-    return plan_refuse(plan, ERR_FORCE,
-                       "the change takes %" PRIu32 " of %" PRIu32
-                       " enabled backends of server group \"%s\"%s out of service: repeat it with "
-                       "force and the count %" PRIu32,
-                       damage->first_loss.n_lost, damage->first_loss.n_enabled, damage->first_hit,
-                       others, damage->n_lost);
+    snprintf(text, size,
+             "takes %" PRIu32 " of %" PRIu32
+             " enabled backends of server group \"%s\"%s out of service",
+             damage->first_loss.n_lost, damage->first_loss.n_enabled, damage->first_hit, others);
+}
+
+static int refuse(struct plan *plan, const struct damage *damage, const struct refusal *refusal)
+{
+    char groups[96] = "";
+    char backends[LIMIT_NAME_BYTES + 192] = "";
+
+    if (refusal->removes_all || refusal->touches_many) {
+        format_groups(damage, refusal->removes_all, groups, sizeof groups);
+    }
+    if (refusal->takes_most) {
+        format_backends(damage, backends, sizeof backends);
+    }
+    return plan_refuse(
+        plan, ERR_FORCE, "the change %s%s%s: repeat it with force and the count %" PRIu32, groups,
+        groups[0] != '\0' && backends[0] != '\0' ? " and " : "", backends, refusal->count);
 }
 
 int plan_check_force(struct plan *plan)
 {
     struct damage damage = count_damage(plan);
-    bool removes_all = damage.n_groups_before > 0 && damage.n_groups_after == 0;
-    bool touches_many =
-        damage.n_touched >= 4 && 4 * (uint64_t)damage.n_touched > damage.n_groups_before;
+    struct refusal refusal = judge(plan, &damage);
+    bool is_forced = plan->command->is_forced && plan->command->forced_count == refusal.count;
 
     plan->change_index = 0;
-    if (plant_is("catalog-force")) {
+    if (refusal.count == 0 || is_forced || plant_is("catalog-force")) {
         return 0;
     }
-    if (removes_all || touches_many) {
-        return is_forced(plan, damage.n_touched) ? 0 : refuse_groups(plan, &damage);
-    }
-    if (damage.n_hit > 0) {
-        return is_forced(plan, damage.n_lost) ? 0 : refuse_backends(plan, &damage);
-    }
-    return 0;
+    return refuse(plan, &damage, &refusal);
 }

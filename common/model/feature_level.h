@@ -23,6 +23,8 @@
 /* From here on a removal leaves a drain that runs as it is: what a command does must be the same on
  * every node. */
 #define DRAIN_OUTLIVES_REMOVAL_LEVEL 3
+/* From here on the force of a change to many groups must cover the backends that go with them. */
+#define FORCE_COVERS_BOTH_LEVEL 3
 
 /* Of this program: FEATURE_LEVEL. */
 uint8_t feature_level(void);

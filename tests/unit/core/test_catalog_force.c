@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "common/base/prng.h"
+#include "common/model/feature_level.h"
 #include "tests/lib/catalog_builder.h"
 
 /* Six backends 10.0.0.1..6 in web. */
@@ -175,8 +176,9 @@ static void removing_every_group_needs_force(void **unused)
     (void)unused;
     build_delete_group(&c, "other");
     build_delete_group(&c, "web");
-    expect_force(state, &c, 2,
-                 "the change removes every server group (2): repeat it with force and the count 2");
+    expect_force(state, &c, 6,
+                 "the change removes every server group (2) and takes 6 of 6 enabled backends of "
+                 "server group \"web\" out of service: repeat it with force and the count 6");
     catalog_state_free(state);
     state = build_state(1);
     build_put(&c, "only", "");
@@ -215,6 +217,51 @@ static void touching_a_quarter_of_the_groups_is_the_limit(void **unused)
     put_groups(&c, 6, 9, "10.0.0.2:80");
     put_groups(&c, 10, 16, "10.0.0.1:80");
     build_commit(state, &c);
+    catalog_state_free(state);
+}
+
+/* The count that was given for the groups once took the backends along, unnamed. */
+static void many_groups_and_their_backends_need_the_larger_count(void **unused)
+{
+    struct catalog_state *state = build_state(3);
+    struct command c = {0};
+
+    (void)unused;
+    put_groups(&c, 1, 5, "10.0.0.1:80 10.0.0.2:80 10.0.0.3:80");
+    build_commit(state, &c);
+    put_groups(&c, 1, 3, "10.0.0.1:80 10.0.0.2:80");
+    put_groups(&c, 4, 5, "10.0.0.1:80"); /* 4 of 6 in two groups: fewer than there are groups */
+    expect_force(state, &c, 5,
+                 "the change touches 5 of 5 server groups and takes 2 of 3 enabled backends of "
+                 "server group \"g004\" and more than half of 1 other group out of service: repeat "
+                 "it with force and the count 5");
+    put_groups(&c, 1, 5, "10.0.0.4:80 10.0.0.5:80 10.0.0.6:80");
+    c.is_forced = true;
+    c.forced_count = 5;
+    build_commit(state, &c);
+    put_groups(&c, 1, 4, "10.0.0.7:80");
+    expect_force(
+        state, &c, 12,
+        "the change touches 4 of 5 server groups and takes 3 of 3 enabled backends of "
+        "server group \"g001\" and more than half of 3 other groups out of service: repeat "
+        "it with force and the count 12");
+    catalog_state_free(state);
+}
+
+/* What one version takes and another refuses would make two catalogs of one. */
+static void an_older_version_is_asked_for_the_groups_alone(void **unused)
+{
+    struct catalog_state *state = catalog_state_new();
+    struct command c = {0};
+
+    (void)unused;
+    build_init(&c, 3)->u.init->feature_level = FEATURE_LEVEL_BASE;
+    build_commit(state, &c);
+    build_put(&c, "web", "10.0.0.1:80 10.0.0.2:80 10.0.0.3:80");
+    build_commit(state, &c);
+    build_delete_group(&c, "web");
+    expect_force(state, &c, 1,
+                 "the change removes every server group (1): repeat it with force and the count 1");
     catalog_state_free(state);
 }
 
@@ -290,6 +337,8 @@ int main(void)
         cmocka_unit_test(deleting_a_large_group_needs_force),
         cmocka_unit_test(removing_every_group_needs_force),
         cmocka_unit_test(touching_a_quarter_of_the_groups_is_the_limit),
+        cmocka_unit_test(many_groups_and_their_backends_need_the_larger_count),
+        cmocka_unit_test(an_older_version_is_asked_for_the_groups_alone),
         cmocka_unit_test(three_groups_are_never_too_many),
         cmocka_unit_test(random_changes_are_judged_as_by_hand),
     };
