@@ -278,10 +278,27 @@ void engine_tally(const struct engine *engine, uint32_t slot, struct tally *ret_
 
 /* --- verdicts --- */
 
+/* What is known of a vote is its last probe, and one result does not make an opinion: its reason is
+ * told with the vote only if it is one for that opinion. */
+static void drop_reason_of_other(struct event_vote *vote)
+{
+    bool is_pass = probe_reason_class((enum probe_reason)vote->reason) == PROBE_PASS;
+
+    if (vote->reason != REASON_NONE && is_pass != (vote->opinion == OPINION_PASS) &&
+        !plant_is("event-last-reason")) {
+        vote->reason = REASON_NONE;
+        vote->part = COMPOSE_NO_PART;
+        vote->http_status = 0;
+    }
+}
+
 static void add_vote(struct event *event, const struct event_vote *vote)
 {
     if (event->n_votes < EVENT_VOTES) {
-        event->votes[event->n_votes++] = *vote;
+        struct event_vote *added = &event->votes[event->n_votes++];
+
+        *added = *vote;
+        drop_reason_of_other(added);
     }
 }
 

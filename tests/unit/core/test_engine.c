@@ -157,6 +157,35 @@ static void an_event_of_a_verdict_names_the_nodes_for_it_and_against_it(void **s
     assert_int_equal(event->reason, REASON_CONNECT_FAILED);
 }
 
+/* A vote for it was told with the failure of its last probe: "by=1:pass:HTTP_CODE_NOT_MATCH". */
+static void an_event_tells_no_reason_that_is_not_of_the_vote(void **state)
+{
+    struct fixture *f = *state;
+    const struct event *event = NULL;
+
+    put(f, b1, RULE_MAJORITY);
+    struct target_id id = target_of(f, b1);
+    result(f, id, REASON_OK);
+    result(f, id, REASON_OK);
+    peer_says(f, 2, id, OPINION_FAIL, 1);
+    peer_says(f, 3, id, OPINION_FAIL, 1);
+    result(f, id, REASON_HTTP_CODE_NOT_MATCH); /* one failure of two: it passes as before */
+    peer_says(f, 2, id, OPINION_PASS, 2);
+    for (uint64_t at = engine_event_first(f->engine); at < engine_event_next(f->engine); at++) {
+        if (engine_event_at(f->engine, at)->kind == EVENT_VERDICT_CHANGED) {
+            event = engine_event_at(f->engine, at);
+        }
+    }
+    assert_non_null(event);
+    assert_int_equal(event->to, HEALTH_HEALTHY);
+    assert_int_equal(event->n_votes, 3);
+    assert_int_equal(event->votes[0].opinion, OPINION_PASS);
+    assert_int_equal(event->votes[0].reason, REASON_NONE);
+    assert_int_equal(event->votes[1].reason, REASON_OK);
+    assert_int_equal(event->votes[2].reason, REASON_CONNECT_FAILED);
+    assert_int_equal(event->reason, REASON_OK);
+}
+
 /* The age beside a peer's streak was that of its answer to `why`, not of its probe. */
 static void a_peers_detail_is_as_old_as_its_probe(void **state)
 {
@@ -378,6 +407,7 @@ int main(void)
         TEST(result_of_a_definition_changed_in_flight_is_dropped),
         TEST(majority_needs_two_of_three_and_names_them),
         TEST(an_event_of_a_verdict_names_the_nodes_for_it_and_against_it),
+        TEST(an_event_tells_no_reason_that_is_not_of_the_vote),
         TEST(a_peers_detail_is_as_old_as_its_probe),
         TEST(own_failing_opinion_beside_a_healthy_verdict_is_the_second_class),
         TEST(vector_goes_out_each_interval_whatever_it_holds),
