@@ -75,11 +75,11 @@ bool shared_wavers(const struct witness *witness, uint32_t slot)
 
 /* --- the chosen --- */
 
-static unsigned n_set(const bool set[WORLD_NODES + 1])
+static unsigned n_set(const struct checker *checker, const bool set[WORLD_NODES + 1])
 {
     unsigned n = 0;
 
-    for (uint32_t id = 1; id <= WORLD_NODES; id++) {
+    for (uint32_t id = 1; id <= checker->n_nodes_max; id++) {
         n += set[id];
     }
     return n;
@@ -108,12 +108,12 @@ static void choose(struct checker *checker, struct witness *witness, const struc
     memcpy(sharing->among, witness->entered, sizeof sharing->among);
     memcpy(before, sharing->chosen, sizeof before);
     observers_init(&observers, node->id);
-    for (uint32_t n = 1; n <= WORLD_NODES; n++) {
+    for (uint32_t n = 1; n <= checker->n_nodes_max; n++) {
         observers.members[n - 1].node_id = n;
         observers.counting |= (uint64_t)witness->entered[n] << (n - 1);
     }
     uint64_t bits = share_assigned(&observers, id, witness_check_at(witness, slot)->probers);
-    for (uint32_t n = 1; n <= WORLD_NODES; n++) {
+    for (uint32_t n = 1; n <= checker->n_nodes_max; n++) {
         sharing->chosen[n] = (bits >> (n - 1) & 1) != 0;
     }
     if (!sharing->is_begun) {
@@ -131,16 +131,16 @@ static void relieve(struct checker *checker, struct sharing *sharing, const stru
                     uint64_t now_ns)
 {
     bool is_complete = true;
-    unsigned n_standing = 0, n_chosen = n_set(sharing->chosen);
+    unsigned n_standing = 0, n_chosen = n_set(checker, sharing->chosen);
 
-    for (uint32_t id = 1; id <= WORLD_NODES; id++) {
+    for (uint32_t id = 1; id <= checker->n_nodes_max; id++) {
         bool has_voted = all->votes[id] == 'f' || all->votes[id] == 'p';
 
         sharing->standing[id] =
             sharing->among[id] && (sharing->standing[id] || (sharing->chosen[id] && has_voted));
         n_standing += sharing->standing[id];
     }
-    for (uint32_t id = 1; id <= WORLD_NODES; id++) {
+    for (uint32_t id = 1; id <= checker->n_nodes_max; id++) {
         sharing->standing[id] |= n_standing < n_chosen && sharing->chosen[id];
         is_complete &= sharing->standing[id] || !sharing->chosen[id];
     }
@@ -184,7 +184,7 @@ static struct signs look_for_signs(struct checker *checker, struct witness *witn
             sharing->failing[id] = fails;
         }
     }
-    signs.is_few = 2 * n_voted <= n_set(sharing->standing);
+    signs.is_few = 2 * n_voted <= n_set(checker, sharing->standing);
     return signs;
 }
 
@@ -218,7 +218,7 @@ static void count_in(struct checker *checker, struct witness *witness,
     struct sharing *sharing = &witness->sharing[slot];
     uint64_t fresh_ns = 3 * witness_interval_ns(witness);
 
-    for (uint32_t id = 1; id <= WORLD_NODES; id++) {
+    for (uint32_t id = 1; id <= checker->n_nodes_max; id++) {
         bool has_voted = all->votes[id] == 'f' || all->votes[id] == 'p';
         bool is_heard = id == node->id || (witness->vector_ns[id] != 0 &&
                                            signs->now_ns <= witness->vector_ns[id] + fresh_ns);
@@ -282,7 +282,7 @@ static void follow_slot(struct checker *checker, struct witness *witness,
     choose(checker, witness, node, slot, now_ns);
     relieve(checker, sharing, &all, now_ns);
     struct signs signs = look_for_signs(checker, witness, node, slot, &all);
-    bool is_among_some = n_set(sharing->chosen) < n_set(sharing->among);
+    bool is_among_some = n_set(checker, sharing->chosen) < n_set(checker, sharing->among);
     signs.is_few &= now_ns >= sharing->few_ns;
     checker->sometimes->shared_among_some += is_among_some;
     if (is_among_some) {

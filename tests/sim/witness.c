@@ -1,23 +1,37 @@
 #include "tests/sim/witness.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/sim/guards.h"
 #include "tests/sim/several.h"
 #include "tests/sim/shared.h"
 
+/* Votes and streaks were in memory. On the heap: a witness is too large for a frame of a function
+ * that is called each step. */
+static void start_again(const struct checker *checker, struct witness *witness, uint64_t epoch)
+{
+    struct witness *fresh = calloc(1, sizeof *fresh);
+
+    if (fresh == NULL) {
+        abort();
+    }
+    fresh->epoch = epoch;
+    fresh->told = witness->told;
+    memset(fresh->told, 0, (checker->n_nodes_max + 1u) * sizeof *fresh->told);
+    memcpy(fresh->kept, witness->kept, sizeof fresh->kept);
+    memcpy(fresh->begun, witness->begun, sizeof fresh->begun);
+    *witness = *fresh;
+    free(fresh);
+}
+
 struct witness *witness_of(struct checker *checker, const struct world_node *node)
 {
     struct witness *witness = checker->nodes[node->id];
 
-    if (witness->epoch != node->epoch) { /* started again: votes and streaks were in memory */
-        struct witness fresh = {.epoch = node->epoch, .told = witness->told};
-
-        memset(fresh.told, 0, (checker->n_nodes_max + 1u) * sizeof *fresh.told);
-        memcpy(fresh.kept, witness->kept, sizeof fresh.kept);
-        memcpy(fresh.begun, witness->begun, sizeof fresh.begun);
-        *witness = fresh;
+    if (witness->epoch != node->epoch) {
+        start_again(checker, witness, node->epoch);
     }
     return witness;
 }
