@@ -11,6 +11,15 @@
 
 #define YEAR_NS (UINT64_C(31557600) * WORLD_SECOND)
 
+/* In some seeds V changes while votes are tied in `initial`: by chance alone that is rare. */
+#define TORN_SEEDS 16
+#define TORN_NS (12 * WORLD_SECOND)
+
+static bool is_torn(const struct sim *sim)
+{
+    return sim->seed % TORN_SEEDS == 7;
+}
+
 /* Half of the nodes see some backend otherwise from the start: votes can be tied in `initial`. */
 static void disagree(struct sim *sim)
 {
@@ -80,7 +89,7 @@ static void begin(struct sim *sim, const struct seed_options *options)
             story_put_group(sim, sim->groups[i]);
         }
     }
-    if (story_below(sim, 3) == 0) {
+    if (story_below(sim, 3) == 0 || is_torn(sim)) {
         disagree(sim);
     }
     for (uint32_t id = 1; id <= sim->world.n_nodes; id++) {
@@ -98,6 +107,9 @@ static void storm(struct sim *sim)
 {
     while (sim->world.now_ns < sim->story_ns && !sim->checker.failed) {
         world_run(&sim->world, sim->world.now_ns + story_below(sim, 3 * WORLD_SECOND));
+        if (is_torn(sim) && sim->world.now_ns < TORN_NS) {
+            story_change_interval(sim);
+        }
         story_go_on(sim);
     }
 }
