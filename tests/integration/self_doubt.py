@@ -186,7 +186,8 @@ FAULTS = {
     "stop-30": (stopped, 30, True),
     "stop-60": (stopped, 60, True),
     "quota": (quota, 30, False),
-    "descriptors": (no_descriptors, 20, True),
+    # With the sockets that its probes kept an agent may well go on: then it is not ill.
+    "descriptors": (no_descriptors, 20, False),
     "ports": (no_ports, 20, True),
     "loss": (loss, 30, True),
 }
@@ -258,4 +259,4 @@ def test(options):
                                                                    options.runs))
 
 
-run(test, faults="stop-5,descriptors", runs=1)
+run(test, faults="stop-5,ports,descriptors", runs=1)
