@@ -307,8 +307,9 @@ def bounds(cluster):
         "{at: \"%s\"}" % at(MUTE, 7000 + i) for i in range(6)))
     expect(cluster, 0, ["apply", "-f", "-"] + here(agent), text=many)
     name = "full/" + at(WEB, HTTP)
-    time.sleep(1.1)  # the pause of that backend
-    first = ask(cluster, ["probe", name] + here(agent))
+    # Whoever probed it last may have been here less than its pause ago.
+    first = wait_until("that backend may be probed again", 20, lambda: next(
+        (one for one in [ask(cluster, ["probe", name] + here(agent))] if one.status != 10), None))
     second = ask(cluster, ["probe", name, "-o", "json"] + here(agent))
     check(first.status == 0, str(first))
     check(second.status == 10 and second.error["reason"] == "BUSY",
@@ -323,7 +324,8 @@ def bounds(cluster):
     threads = [threading.Thread(target=one, args=(i,)) for i in range(6)]
     for thread in threads:
         thread.start()
-    time.sleep(0.5)
+    # Two are refused at once, so the four others are under way, for 3 s.
+    wait_until("two of them are refused", 20, lambda: len(answers) == 2)
     start = time.monotonic()
     status = ask(cluster, ["status"] + here(agent))
     took = time.monotonic() - start
