@@ -12,8 +12,8 @@
 #define YEAR_NS (UINT64_C(31557600) * WORLD_SECOND)
 
 /* In some seeds V changes while votes are tied in `initial`: by chance alone that is rare. Not in
- * runs that are compared: with noise, seed 39 of such a story ends with another verdict half a
- * second later, and why is not known yet. */
+ * runs that are compared: a probe that ends in the nanosecond in which a doubt does may come before
+ * it or after it in the queue of the world, and with noise the order is another one (seed 39). */
 #define TORN_SEEDS 16
 #define TORN_NS (12 * WORLD_SECOND)
 
