@@ -1,8 +1,6 @@
 /* One deadline for each of a fixed range of ids: setting, clearing and finding the earliest cost
  * O(log n), and there is never more than one entry an id, so the memory is bounded by the range.
- * Equal deadlines come out in the order of their ids, so that simulations repeat.
- *
- * (common/base/heap.h is for timers that are never moved; here they are moved all the time.) */
+ * Equal deadlines come out in the order of their ids, so that simulations repeat. */
 #ifndef JURY_CORE_TIMERS_H
 #define JURY_CORE_TIMERS_H
 

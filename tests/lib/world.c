@@ -15,7 +15,8 @@ void world_plan(struct world *world, uint64_t at_ns, const struct happening *hap
 {
     struct happening *copy = malloc(sizeof *copy);
 
-    if (copy == NULL || heap_push(&world->queue, at_ns, (uint64_t)(uintptr_t)copy) != 0) {
+    if (copy == NULL ||
+        heap_push(&world->queue, at_ns, happening->kind, (uint64_t)(uintptr_t)copy) != 0) {
         abort();
     }
     *copy = *happening;
@@ -412,7 +413,8 @@ static bool put_off(struct world *world, struct happening *happening)
         result->reason = REASON_LOCAL_LATE;
         result->end_ns = local_at(node, node->stalled_until_ns);
     }
-    if (heap_push(&world->queue, node->stalled_until_ns, (uint64_t)(uintptr_t)happening) != 0) {
+    if (heap_push(&world->queue, node->stalled_until_ns, happening->kind,
+                  (uint64_t)(uintptr_t)happening) != 0) {
         abort();
     }
     world->n_stalled++;

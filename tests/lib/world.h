@@ -15,8 +15,8 @@
 #include "agent/core/engine.h"
 #include "agent/core/engine_view.h"
 #include "agent/core/probe_schedule.h"
-#include "common/base/heap.h"
 #include "common/base/prng.h"
+#include "tests/lib/heap.h"
 
 #define WORLD_NODES 64
 #define WORLD_BACKENDS 128

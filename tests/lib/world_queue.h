@@ -4,15 +4,17 @@
 
 #include "tests/lib/world.h"
 
+/* What falls into one nanosecond happens in this order, so that it does not hang on when it was
+ * planned: repeated messages plan wakes anew. */
 enum happening_kind {
     HAPPENS_WAKE = 1,  /* an engine's timer */
     HAPPENS_PROBE_DUE, /* a schedule's next start */
     HAPPENS_PROBE_END, /* result */
     HAPPENS_MESSAGE,   /* message */
-    HAPPENS_REPLAY,    /* message, to the life of the node that has taken it already */
     HAPPENS_CATALOG,   /* revision */
     HAPPENS_FLOWS,     /* the data plane is looked at again */
-    HAPPENS_STALL_END  /* late_ns */
+    HAPPENS_STALL_END, /* late_ns */
+    HAPPENS_REPLAY     /* message, to the life of the node that has taken it already */
 };
 
 /* A message is shared by all that it goes to. */

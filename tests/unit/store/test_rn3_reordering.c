@@ -14,9 +14,9 @@
 
 #include "agent/store/raft_frame.h"
 #include "agent/store/raft_guard.h"
-#include "common/base/heap.h"
 #include "common/base/plant.h"
 #include "common/base/prng.h"
+#include "tests/lib/heap.h"
 
 #define N_NODES 3
 #define LOG_MAX 20000
@@ -74,7 +74,7 @@ static void push_event(struct sim *sim, uint64_t delay_ms, const struct event *e
     struct event *copy = malloc(sizeof *copy);
 
     *copy = *event;
-    assert_int_equal(heap_push(&sim->queue, sim->now_ms + delay_ms, (uintptr_t)copy), 0);
+    assert_int_equal(heap_push(&sim->queue, sim->now_ms + delay_ms, 0, (uintptr_t)copy), 0);
 }
 
 static void step(struct sim *sim, struct node *node, struct raft_event *event)

@@ -1,4 +1,4 @@
-#include "common/base/heap.h"
+#include "tests/lib/heap.h"
 
 #include <stdlib.h>
 
@@ -17,7 +17,10 @@ void heap_close(struct heap *heap)
 
 static bool comes_before(const struct heap_item *a, const struct heap_item *b)
 {
-    return a->key != b->key ? a->key < b->key : a->order < b->order;
+    if (a->key != b->key) {
+        return a->key < b->key;
+    }
+    return a->rank != b->rank ? a->rank < b->rank : a->order < b->order;
 }
 
 static void swap(struct heap *heap, size_t i, size_t j)
@@ -28,7 +31,7 @@ static void swap(struct heap *heap, size_t i, size_t j)
     heap->items[j] = item;
 }
 
-int heap_push(struct heap *heap, uint64_t key, uint64_t value)
+int heap_push(struct heap *heap, uint64_t key, uint8_t rank, uint64_t value)
 {
     if (heap->n_items == heap->capacity) {
         size_t capacity = heap->capacity == 0 ? 64 : heap->capacity * 2;
@@ -41,7 +44,8 @@ int heap_push(struct heap *heap, uint64_t key, uint64_t value)
         heap->capacity = capacity;
     }
     size_t i = heap->n_items++;
-    heap->items[i] = (struct heap_item){.key = key, .order = heap->next_order++, .value = value};
+    heap->items[i] =
+        (struct heap_item){.key = key, .order = heap->next_order++, .value = value, .rank = rank};
     while (i > 0 && comes_before(&heap->items[i], &heap->items[(i - 1) / 2])) {
         swap(heap, i, (i - 1) / 2);
         i = (i - 1) / 2;

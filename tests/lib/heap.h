@@ -1,7 +1,7 @@
-/* A binary heap of (key, value) pairs, smallest key first; equal keys come out in the order in
- * which they went in, so that simulations repeat. Used for timers. */
-#ifndef JURY_BASE_HEAP_H
-#define JURY_BASE_HEAP_H
+/* A binary heap of (key, value) pairs, smallest key first; of equal keys the lowest rank first, and
+ * of equal ranks in the order in which they went in, so that simulations repeat. */
+#ifndef JURY_TESTS_HEAP_H
+#define JURY_TESTS_HEAP_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,6 +11,7 @@ struct heap_item {
     uint64_t key;
     uint64_t order; /* set by heap_push */
     uint64_t value;
+    uint8_t rank;
 };
 
 struct heap {
@@ -23,7 +24,7 @@ struct heap {
 void heap_init(struct heap *heap);
 void heap_close(struct heap *heap);
 /* Errors: ERR_NOMEM. */
-int heap_push(struct heap *heap, uint64_t key, uint64_t value);
+int heap_push(struct heap *heap, uint64_t key, uint8_t rank, uint64_t value);
 /* False when empty. */
 bool heap_peek(const struct heap *heap, struct heap_item *ret_item);
 bool heap_pop(struct heap *heap, struct heap_item *ret_item);
