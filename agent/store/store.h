@@ -73,7 +73,7 @@ struct store_options {
     uint32_t election_timeout_ms;  /* 0 = 400 */
     uint32_t heartbeat_ms;         /* 0 = 50 */
     uint32_t snapshot_threshold;   /* entries between snapshots; 0 = 1024 */
-    uint32_t snapshot_trailing;    /* entries kept behind one; 0 = 1024, at least the threshold */
+    uint32_t snapshot_trailing;    /* entries kept behind one; 0 = 2048, at least the threshold */
     uint64_t free_space_min_bytes; /* below it writes are refused; 0 = 100 MB */
     uint32_t segment_bytes;        /* of raft_uv; 0 = 1 MiB */
     bool allow_tmpfs;              /* tests only: a store in memory forgets its votes */

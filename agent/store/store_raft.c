@@ -11,7 +11,10 @@
 
 #define ELECTION_MS_DEFAULT 400
 #define HEARTBEAT_MS_DEFAULT 50
-#define SNAPSHOT_ENTRIES_DEFAULT 1024
+#define THRESHOLD_DEFAULT 1024
+/* Twice: a snapshot that is written late, on a busy machine, is still reached by the log from the
+ * one before it, which is used when the newest cannot be read. */
+#define TRAILING_DEFAULT (2 * THRESHOLD_DEFAULT)
 #define SEGMENT_BYTES_DEFAULT (1u << 20)
 #define INSTALL_SNAPSHOT_MS 2000
 /* 32 is right up to 64 outstanding commands (raft-022.md rule 18). */
@@ -112,8 +115,8 @@ static uint32_t or_default(uint32_t value, uint32_t if_zero)
 
 static void set_snapshots(struct store *store)
 {
-    uint32_t threshold = or_default(store->options.snapshot_threshold, SNAPSHOT_ENTRIES_DEFAULT);
-    uint32_t trailing = or_default(store->options.snapshot_trailing, SNAPSHOT_ENTRIES_DEFAULT);
+    uint32_t threshold = or_default(store->options.snapshot_threshold, THRESHOLD_DEFAULT);
+    uint32_t trailing = or_default(store->options.snapshot_trailing, TRAILING_DEFAULT);
 
     raft_set_snapshot_threshold(&store->raft, threshold);
     raft_set_snapshot_trailing(&store->raft, trailing > threshold ? trailing : threshold);
@@ -323,7 +326,7 @@ static void snapshot_turn(struct store *store)
     } else if (store->log_bytes > STORE_SNAPSHOT_BYTES && store->n_log_entries > 0) {
         uint64_t entry_bytes = store->log_bytes / store->n_log_entries + 1;
         uint64_t trailing = STORE_TRAILING_BYTES / entry_bytes;
-        uint32_t usual = or_default(store->options.snapshot_trailing, SNAPSHOT_ENTRIES_DEFAULT);
+        uint32_t usual = or_default(store->options.snapshot_trailing, TRAILING_DEFAULT);
 
         raft_set_snapshot_threshold(&store->raft, 1);
         raft_set_snapshot_trailing(&store->raft, trailing < usual ? (unsigned)trailing : usual);
