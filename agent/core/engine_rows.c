@@ -113,6 +113,8 @@ static void follow_state(struct engine *engine, uint32_t row, bool is_new, bool 
     if (backend->target.slot == CATALOG_NO_SLOT) {
         backend->held_causes = 0;
         backend->is_returning = false;
+        backend->return_ns = 0;
+        backend->break_ns = 0;
         backend->is_bad = false;
         backend->bad_ns = 0;
         backend->is_gray = false;

@@ -55,11 +55,42 @@ static void a_group_that_comes_into_need_in_a_short_break_waits_for_no_return(vo
     assert_int_equal(view_of(f, b1).health_state, HEALTH_HEALTHY);
 }
 
+static void set_admin(struct fixture *f, enum admin_state admin_state)
+{
+    struct command command = {0};
+
+    build_admin(&command, "web", b1, admin_state);
+    build_commit(f->state, &command);
+    publish(f);
+}
+
+static void one_that_waited_before_its_maintenance_returns_after_it(void **state)
+{
+    struct fixture *f = *state;
+
+    put_limited(f);
+    result(f, target_of(f, b1), REASON_OK);
+    result(f, target_of(f, b2), REASON_OK);
+    result(f, target_of(f, b1), REASON_CONNECT_FAILED);
+    result(f, target_of(f, b1), REASON_OK); /* waits */
+    set_admin(f, ADMIN_MAINTENANCE);
+    tick(f, 10 * SECOND);
+    set_admin(f, ADMIN_ENABLED);
+    result(f, target_of(f, b1), REASON_CONNECT_FAILED);
+    assert_int_equal(view_of(f, b1).health_state, HEALTH_UNHEALTHY);
+    result(f, target_of(f, b1), REASON_OK);
+    assert_true(view_of(f, b1).is_returning);
+    tick(f, SECOND);
+
+    assert_int_equal(view_of(f, b1).health_state, HEALTH_HEALTHY);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_turn_that_was_not_taken_is_no_return),
         TEST(a_group_that_comes_into_need_in_a_short_break_waits_for_no_return),
+        TEST(one_that_waited_before_its_maintenance_returns_after_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
