@@ -36,8 +36,8 @@ static const struct spec_field tcp_fields[] = {
      .flags = SPEC_BY_PROFILE,
      AT(tcp_check, on_timeout),
      .names = &names_tcp_on_timeout,
-     .help = "What is sent when no SYN-ACK came within the timeout: nothing, or a reset. So far "
-             "with handshake half-open only."},
+     .help = "What is sent when no SYN-ACK came within the timeout: nothing, or a reset, which "
+             "needs CAP_NET_RAW."},
     {.name = "send",
      .type = SPEC_TYPE_DATA,
      .flags = SPEC_OMIT_ZERO,
@@ -54,7 +54,8 @@ static const struct spec_field tcp_fields[] = {
      .max = LIMIT_CHECK_LINE_BYTES,
      .help =
          "With handshake full only: what the backend's first bytes must be, its greeting or its "
-         "answer to send. Without it the handshake is enough."},
+         "answer to send. Text, or hex digits behind \"hex:\". Without it the handshake is "
+         "enough."},
 };
 static const struct spec_table tcp_table = {"tcp", tcp_fields, COUNT(tcp_fields),
                                             "How a tcp check connects and closes."};
@@ -133,7 +134,9 @@ static const struct spec_field udp_fields[] = {
      AT(udp_check, expect),
      .min = 1,
      .max = LIMIT_UDP_PAYLOAD_BYTES,
-     .help = "With method exchange only: what the first answer must begin with."},
+     .help =
+         "With method exchange only: what the first answer must begin with. Text, or hex digits "
+         "behind \"hex:\"."},
     {.name = "mask",
      .type = SPEC_TYPE_DATA,
      .flags = SPEC_OMIT_ZERO,

@@ -486,11 +486,12 @@ def tcp_group(name, backends, rule="majority", **check_fields):
 
 
 def run(test, **more):
-    """Runs a test function (options) and ends the process with 0 or 1."""
+    """Runs a test function (options) and ends the process with 0 or 1. What it returns is its outcome in
+    words, for tests/figures.md; None: passed is all there is to say."""
     options = arguments(**more)
     try:
-        test(options)
+        outcome = test(options)
     except Failure as failure:
         print("FAILED: %s" % failure)
         sys.exit(1)
-    print("passed")
+    print("passed" + (": " + outcome if isinstance(outcome, str) else ""))

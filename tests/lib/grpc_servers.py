@@ -42,12 +42,12 @@ class Handler(grpc.GenericRpcHandler):
 class Server:
     """A real one; with `authority` within TLS by its certificate `cert`."""
 
-    def __init__(self, address, services, authority=None, cert="good"):
+    def __init__(self, address, services, authority=None, cert="good", port=0):
         self.handler = Handler(services)
         self.server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
         if services is not None:
             self.server.add_generic_rpc_handlers((self.handler,))
-        host = f"[{address}]:0" if ":" in address else f"{address}:0"
+        host = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
         if authority is None:
             self.port = self.server.add_insecure_port(host)
         else:

@@ -236,6 +236,9 @@ CAMPAIGNS = {
     "bench-probes": ("what probes cost, in alternation with haproxy, {count} rounds; on an idle machine",
                      "bench", "/usr/bin/python3 tests/bench/probe_cost.py --bin build/bench/bin "
                      "--rounds {count}", 4),
+    "uses": ("each document of deploy/examples/checks against a server of its use; installs those servers",
+             "dev", "/usr/bin/python3 tests/integration/check_examples.py --bin build/dev/bin "
+             "--servers all", 1),
     "fresh-root": ("both set-up commands in a clean Debian 12 root", None,
                    "tests/lib/fresh_root", 1),
     "compose": ("the compose file in a real Docker: build, health, replies, an agent replaced", None,
