@@ -130,18 +130,20 @@ static bool set_sentinel(struct agent *agent, uint32_t slot, uint64_t node_id,
     }
     *sentinel =
         (struct agent_sentinel){.node_id = node_id, .at = *at, .birth = ++agent->doubt.next_birth};
-    const struct probe_target target = {
-        .id = {.slot = slot, .birth = sentinel->birth},
-        .definition = {.to = *at,
-                       .check = {.is_enabled = true,
-                                 .type = CHECK_TYPE_TCP,
-                                 .pacing = PACING_END_TO_START,
-                                 .timeout_ms = SENTINEL_TIMEOUT_MS,
-                                 .interval_ms = SENTINEL_INTERVAL_MS,
-                                 .healthy_threshold = 1,
-                                 .unhealthy_threshold = 1,
-                                 .tcp = {.handshake = TCP_FULL, .close = TCP_CLOSE_RST}}}};
-    return probe_plan_editor_set(&agent->doubt.plan, &target, false) == 0;
+    const struct health_check how = {.is_enabled = true,
+                                     .type = CHECK_TYPE_TCP,
+                                     .pacing = PACING_END_TO_START,
+                                     .timeout_ms = SENTINEL_TIMEOUT_MS,
+                                     .interval_ms = SENTINEL_INTERVAL_MS,
+                                     .healthy_threshold = 1,
+                                     .unhealthy_threshold = 1,
+                                     .tcp = {.handshake = TCP_FULL, .close = TCP_CLOSE_RST}};
+    const struct health_check *check = catalog_check_new(&how);
+    const struct probe_target target = {.id = {.slot = slot, .birth = sentinel->birth},
+                                        .definition = {.to = *at, .check = check}};
+    int rc = probe_plan_editor_set(&agent->doubt.plan, &target, false);
+    catalog_check_unref(check);
+    return rc == 0;
 }
 
 static bool clear_sentinel(struct agent *agent, uint32_t slot)

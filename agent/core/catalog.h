@@ -164,8 +164,14 @@ struct catalog_target {
     uint32_t n_users;   /* (scope, backend) pairs that use it */
 };
 static_assert(sizeof(struct catalog_target) <= CATALOG_TARGET_BYTES, "of each target");
+/* Such a check may outlive its catalog: a reference of its own, to be given back. Any thread. */
+const struct health_check *catalog_check_ref(const struct health_check *check);
+void catalog_check_unref(const struct health_check *check); /* NULL is allowed */
+/* One of its own, with one reference, for targets that are in no catalog. */
+const struct health_check *catalog_check_new(const struct health_check *check);
+
 const struct catalog_target *catalog_target_at(const struct catalog *catalog, uint32_t slot);
-/* The whole definition as a value. */
+/* Its definition; the check is the target's. */
 void catalog_target_definition(const struct catalog_target *target,
                                struct target_definition *ret_definition);
 

@@ -98,6 +98,27 @@ void check_part_unref(struct check_part *check)
     }
 }
 
+/* The check is the first member of its part; others see it as const. */
+static struct check_part *part_of(const struct health_check *check)
+{
+    return (struct check_part *)(uintptr_t)check;
+}
+
+const struct health_check *catalog_check_ref(const struct health_check *check)
+{
+    return &check_part_ref(part_of(check))->check;
+}
+
+void catalog_check_unref(const struct health_check *check)
+{
+    check_part_unref(part_of(check));
+}
+
+const struct health_check *catalog_check_new(const struct health_check *check)
+{
+    return &check_part_new(check)->check;
+}
+
 /* Most backends have no texts, and neighbours are in one zone. */
 static bool is_shared(const char *text, const char *before)
 {

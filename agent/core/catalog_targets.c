@@ -43,12 +43,6 @@ static struct hash128 slot_digest(const struct catalog_target *target)
     return catalog_hash(bytes, sizeof bytes);
 }
 
-static struct check_part *check_of(const struct catalog_target *target)
-{
-    /* The check is the first member of its part; the catalog only shows it as const. */
-    return (struct check_part *)(uintptr_t)target->check;
-}
-
 void catalog_target_page_unref(struct target_page *page)
 {
     if (page == NULL || atomic_fetch_sub_explicit(&page->refs, 1, memory_order_acq_rel) != 1) {
@@ -56,7 +50,7 @@ void catalog_target_page_unref(struct target_page *page)
     }
     for (uint32_t i = 0; i < TARGET_PAGE_SLOTS; i++) {
         if (page->targets[i].check != NULL) {
-            check_part_unref(check_of(&page->targets[i]));
+            catalog_check_unref(page->targets[i].check);
         }
     }
     free(page);
@@ -80,7 +74,7 @@ static struct target_page *own_page(struct catalog *catalog, uint32_t slot)
         memcpy(own->targets, page->targets, sizeof own->targets);
         for (uint32_t i = 0; i < TARGET_PAGE_SLOTS; i++) {
             if (own->targets[i].check != NULL) {
-                check_part_ref(check_of(&own->targets[i]));
+                catalog_check_ref(own->targets[i].check);
             }
         }
         catalog_target_page_unref(page);
@@ -115,7 +109,7 @@ static void clear_slot(struct catalog *catalog, struct target_page *page,
     uint64_t birth = target->id.birth;
 
     page->digest = hash128_subtract(page->digest, slot_digest(target));
-    check_part_unref(check_of(target));
+    catalog_check_unref(target->check);
     *target = (struct catalog_target){0};
     page->n_targets--;
     catalog->n_targets--;
@@ -167,7 +161,7 @@ void catalog_target_definition(const struct catalog_target *target,
                                struct target_definition *ret_definition)
 {
     ret_definition->to = target->to;
-    ret_definition->check = *target->check;
+    ret_definition->check = target->check;
 }
 
 struct hash128 catalog_chunk_digest(const struct catalog *catalog, uint16_t chunk)

@@ -10,7 +10,7 @@
 /* "Host: x\r\n", or nothing. */
 static void write_host(const struct target_definition *definition, char line[HOST_LINE_BYTES])
 {
-    const struct http_check *http = &definition->check.http;
+    const struct http_check *http = &definition->check->http;
     char text[ENDPOINT_TEXT_BYTES];
 
     line[0] = '\0';
@@ -38,10 +38,10 @@ static void write_host(const struct target_definition *definition, char line[HOS
 size_t http_request_build(const struct target_definition *definition,
                           char ret_request[HTTP_REQUEST_BYTES_MAX])
 {
-    const struct http_check *http = &definition->check.http;
+    const struct http_check *http = &definition->check->http;
     char host[HOST_LINE_BYTES];
 
-    assert(check_asks_http(&definition->check));
+    assert(check_asks_http(definition->check));
     assert(http->path[0] == '/');
     write_host(definition, host);
     int n_bytes = snprintf(ret_request, HTTP_REQUEST_BYTES_MAX,

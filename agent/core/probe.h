@@ -1,6 +1,6 @@
 /* What is probed and what came of it: the values that pass between the engine and the probe threads
- * (through rings and mailboxes; agent/probe/probe_engine.h is the seam). Plain values, no pointers.
- */
+ * (through rings and mailboxes; agent/probe/probe_engine.h is the seam). Plain values, but for the
+ * check of a target, which many targets share. */
 #ifndef JURY_CORE_PROBE_H
 #define JURY_CORE_PROBE_H
 
@@ -18,6 +18,7 @@ struct target_id {
     uint64_t birth; /* revision that gave the slot to this definition */
 };
 
+/* There are 100,000 of these: a check takes more than all else that is kept of a target. */
 struct probe_target {
     struct target_id id;
     struct target_definition definition;

@@ -36,7 +36,7 @@ uint64_t probe_schedule_phase_ns(uint64_t node_id, const struct probe_target *ta
         uint8_t pad;
     } what;
     struct hash_key key = {.k0 = node_id, .k1 = UINT64_C(0x7068617365)};
-    uint64_t window_ns = target->definition.check.interval_ms * NS_PER_MS;
+    uint64_t window_ns = target->definition.check->interval_ms * NS_PER_MS;
 
     memset(&what, 0, sizeof what);
     what.birth = target->id.birth;
@@ -89,8 +89,8 @@ int probe_schedule_add(struct probe_schedule *schedule, const struct probe_targe
     }
     schedule->targets[slot] = (struct scheduled_target){
         .birth = target->id.birth,
-        .interval_ns = target->definition.check.interval_ms * NS_PER_MS,
-        .is_fixed = target->definition.check.pacing == PACING_FIXED,
+        .interval_ns = target->definition.check->interval_ms * NS_PER_MS,
+        .is_fixed = target->definition.check->pacing == PACING_FIXED,
     };
     timers_set(&schedule->timers, slot,
                now_ns + probe_schedule_phase_ns(schedule->node_id, target, is_at_start));

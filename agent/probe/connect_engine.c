@@ -32,7 +32,7 @@ static bool has_line(const struct health_check *check)
 
 static void send_part(struct connect_engine *engine, struct attempt *attempt)
 {
-    if (has_line(&attempt->probe.target->definition.check)) {
+    if (has_line(attempt->probe.target->definition.check)) {
         attempt_send_line(engine, attempt);
     } else {
         attempt_send_request(engine, attempt);
@@ -41,7 +41,7 @@ static void send_part(struct connect_engine *engine, struct attempt *attempt)
 
 static void receive_part(struct connect_engine *engine, struct attempt *attempt)
 {
-    if (has_line(&attempt->probe.target->definition.check)) {
+    if (has_line(attempt->probe.target->definition.check)) {
         attempt_receive_line(engine, attempt);
     } else {
         attempt_receive(engine, attempt);
@@ -50,7 +50,7 @@ static void receive_part(struct connect_engine *engine, struct attempt *attempt)
 
 static void complete_connect(struct connect_engine *engine, struct attempt *attempt)
 {
-    const struct health_check *check = &attempt->probe.target->definition.check;
+    const struct health_check *check = attempt->probe.target->definition.check;
 
     attempt->is_established = true;
     if (probe_attempt_is_overdue(&attempt->probe)) {
@@ -84,7 +84,7 @@ static void on_connecting(struct connect_engine *engine, struct attempt *attempt
     enum probe_reason reason = connect_socket_error(attempt->fd);
 
     connect_trace_connecting(engine, attempt, reason);
-    const struct health_check *check = &attempt->probe.target->definition.check;
+    const struct health_check *check = attempt->probe.target->definition.check;
     if (reason == REASON_CONNECT_INTERRUPT && check->type == CHECK_TYPE_TCP && !has_line(check)) {
         reason = REASON_NONE; /* the SYN-ACK came, and this is all that is asked for */
     }

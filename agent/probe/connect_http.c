@@ -40,7 +40,7 @@ void attempt_linger(struct connect_engine *engine, struct attempt *attempt)
  * is_drained: nothing more was there when the last part was read. */
 static void complete_http(struct connect_engine *engine, struct attempt *attempt, bool is_drained)
 {
-    const struct http_check *http = &attempt->probe.target->definition.check.http;
+    const struct http_check *http = &attempt->probe.target->definition.check->http;
     enum probe_reason reason = http_reply_judge(&attempt->reply, &http->expect);
 
     if (probe_attempt_is_overdue(&attempt->probe) && reason == REASON_OK) {

@@ -4,7 +4,7 @@
 
 void attempt_receive_line(struct connect_engine *engine, struct attempt *attempt)
 {
-    const struct check_line *expect = &attempt->probe.target->definition.check.tcp.expect;
+    const struct check_line *expect = &attempt->probe.target->definition.check->tcp.expect;
     uint8_t bytes[LIMIT_CHECK_LINE_BYTES];
     enum line_match match = LINE_MORE;
 
@@ -28,7 +28,7 @@ void attempt_receive_line(struct connect_engine *engine, struct attempt *attempt
 
 void attempt_send_line(struct connect_engine *engine, struct attempt *attempt)
 {
-    const struct check_line *line = &attempt->probe.target->definition.check.tcp.send;
+    const struct check_line *line = &attempt->probe.target->definition.check->tcp.send;
 
     if (attempt_send(engine, attempt, line->bytes, line->n_bytes) && attempt->is_readable) {
         attempt_receive_line(engine, attempt);

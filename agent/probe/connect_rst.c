@@ -27,7 +27,7 @@ static bool wants_rst(const struct health_check *check)
  * machine pass it, so it is not there for nothing. Without the rights it is not tried again. */
 void connect_rst_prepare(struct connect_engine *engine, const struct probe_target *target)
 {
-    if (engine->may_tap && wants_rst(&target->definition.check)) {
+    if (engine->may_tap && wants_rst(target->definition.check)) {
         engine->may_tap = false;
         (void)syn_tap_new(&engine->tap, NULL);
     }
@@ -46,7 +46,7 @@ void connect_rst_send(struct connect_engine *engine, const struct attempt *attem
     const struct target_definition *definition = &attempt->probe.target->definition;
     struct endpoint from;
 
-    if (engine->tap == NULL || !wants_rst(&definition->check) ||
+    if (engine->tap == NULL || !wants_rst(definition->check) ||
         !connect_socket_source(attempt->fd, &from) || plant_is("connect-timeout-quiet")) {
         return;
     }

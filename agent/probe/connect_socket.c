@@ -110,7 +110,7 @@ static enum probe_reason start_connect(int fd, const struct probe_target *target
     socklen_t n_bytes =
         connect_socket_address(&target->definition.to.addr, target->definition.to.port, &address);
 
-    save_ack(fd, &target->definition.check);
+    save_ack(fd, target->definition.check);
     *ret_start_ns = clock_monotonic_ns();
     if (connect(fd, (struct sockaddr *)&address, n_bytes) != 0 && errno != EINPROGRESS &&
         errno != EINTR) {

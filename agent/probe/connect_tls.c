@@ -40,7 +40,7 @@ void attempt_drop_tls(struct attempt *attempt)
 /* What the check says of TLS; gRPC is chosen by the name of its transport. */
 static struct tls_check tls_of(const struct attempt *attempt)
 {
-    const struct health_check *check = &attempt->probe.target->definition.check;
+    const struct health_check *check = attempt->probe.target->definition.check;
     struct tls_check tls = check->tls;
 
     if (check->type == CHECK_TYPE_GRPC) {
@@ -117,7 +117,7 @@ static void conclude(struct connect_engine *engine, struct attempt *attempt,
 /* What some bytes inside come to. REASON_NONE: there is more to come. */
 static enum probe_reason take_inside(struct attempt *attempt, const void *bytes, size_t n_bytes)
 {
-    const struct http_check *http = &attempt->probe.target->definition.check.http;
+    const struct http_check *http = &attempt->probe.target->definition.check->http;
 
     if (attempt->call != NULL) {
         return !attempt_take_call(attempt, bytes, n_bytes) ? REASON_LOCAL_NO_BUFFER
@@ -161,7 +161,7 @@ static enum probe_reason ask_inside(struct connect_engine *engine, struct attemp
     const struct target_definition *definition = &attempt->probe.target->definition;
     char request[HTTP_REQUEST_BYTES_MAX];
 
-    if (definition->check.type == CHECK_TYPE_GRPC) {
+    if (definition->check->type == CHECK_TYPE_GRPC) {
         return !attempt_begin_call(attempt) ? REASON_LOCAL_NO_BUFFER
                : !say_call(attempt)         ? REASON_TLS_HANDSHAKE_FAILED
                                             : REASON_NONE;
@@ -175,7 +175,7 @@ static enum probe_reason ask_inside(struct connect_engine *engine, struct attemp
 /* The handshake is done. False: the probe has ended. */
 static bool go_inside(struct connect_engine *engine, struct attempt *attempt)
 {
-    const struct health_check *check = &attempt->probe.target->definition.check;
+    const struct health_check *check = attempt->probe.target->definition.check;
     const struct tls_check tls = tls_of(attempt);
 
     probe_note(&engine->base, PROBE_STEP_TLS_ESTABLISHED);

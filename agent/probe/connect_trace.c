@@ -77,7 +77,7 @@ void connect_trace_connecting(struct connect_engine *engine, const struct attemp
         (void)setsockopt(attempt->fd, SOL_IP, IP_RECVERR, &no, sizeof no);
         (void)setsockopt(attempt->fd, SOL_IPV6, IPV6_RECVERR, &no, sizeof no);
         probe_note(base, PROBE_STEP_SYN_ACK_RECEIVED);
-        if (!connect_socket_saves_ack(&attempt->probe.target->definition.check)) {
+        if (!connect_socket_saves_ack(attempt->probe.target->definition.check)) {
             probe_note(base, PROBE_STEP_ACK_SENT);
         }
         if (reason == REASON_CONNECT_INTERRUPT) {

@@ -115,8 +115,8 @@ static nghttp2_nv field(const char *name, const char *value)
 static const char *authority_of(const struct target_definition *definition,
                                 char text[AUTHORITY_BYTES])
 {
-    if (definition->check.tls.server_name[0] != '\0') {
-        return definition->check.tls.server_name;
+    if (definition->check->tls.server_name[0] != '\0') {
+        return definition->check->tls.server_name;
     }
     return endpoint_format(&definition->to, text);
 }
@@ -131,10 +131,10 @@ static bool submit(struct grpc_call *call, const struct target_definition *defin
     char authority[AUTHORITY_BYTES];
     char timeout[16];
 
-    snprintf(timeout, sizeof timeout, "%um", definition->check.timeout_ms);
+    snprintf(timeout, sizeof timeout, "%um", definition->check->timeout_ms);
     const nghttp2_nv fields[] = {
         field(":method", "POST"),
-        field(":scheme", definition->check.tls.verify != TLS_VERIFY_UNSET ? "https" : "http"),
+        field(":scheme", definition->check->tls.verify != TLS_VERIFY_UNSET ? "https" : "http"),
         field(":path", GRPC_HEALTH_PATH),
         field(":authority", authority_of(definition, authority)),
         field("te", "trailers"),
@@ -144,7 +144,7 @@ static bool submit(struct grpc_call *call, const struct target_definition *defin
     };
     const nghttp2_data_provider provider = {.source.ptr = call, .read_callback = give_request};
 
-    call->n_request = grpc_health_request(definition->check.grpc.service, call->request);
+    call->n_request = grpc_health_request(definition->check->grpc.service, call->request);
     if (nghttp2_submit_settings(call->session, NGHTTP2_FLAG_NONE, settings,
                                 sizeof settings / sizeof settings[0]) != 0) {
         return false;

@@ -373,7 +373,7 @@ static void time_out(struct packet_engine *engine, struct packet_attempt *attemp
     bool is_proof = engine->n_dropped == attempt->n_dropped;
 
     probe_note(&engine->base, PROBE_STEP_DEADLINE);
-    if (attempt->probe.target->definition.check.tcp.on_timeout == TCP_ON_TIMEOUT_RST) {
+    if (attempt->probe.target->definition.check->tcp.on_timeout == TCP_ON_TIMEOUT_RST) {
         send_alone(engine, attempt, PACKET_RST);
     }
     end(engine, attempt,

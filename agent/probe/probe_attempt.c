@@ -11,7 +11,7 @@ struct probe_attempt probe_attempt_begin(const struct probe_target *target,
     return (struct probe_attempt){
         .target = target,
         .start_ns = start_ns,
-        .deadline_ns = start_ns + target->definition.check.timeout_ms * NS_PER_MS,
+        .deadline_ns = start_ns + target->definition.check->timeout_ms * NS_PER_MS,
         .mark = probe_lateness_mark(lateness),
     };
 }

@@ -19,7 +19,7 @@ static uint32_t udp_capability(enum udp_method method)
 
 uint32_t probe_capability_of(const struct target_definition *definition)
 {
-    const struct health_check *check = &definition->check;
+    const struct health_check *check = definition->check;
 
     switch ((enum check_type)check->type) {
     case CHECK_TYPE_TCP:

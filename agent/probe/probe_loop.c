@@ -174,7 +174,7 @@ static void start_probe(struct probe_loop *loop, struct target_id id, uint64_t n
         return;
     }
     lane->start_ns = now_ns;
-    lane->lost_ns = now_ns + target->definition.check.timeout_ms * NS_PER_MS + PROBE_LOST_NS;
+    lane->lost_ns = now_ns + target->definition.check->timeout_ms * NS_PER_MS + PROBE_LOST_NS;
     loop->n_in_flight++;
     probe_counters_add(&loop->counters, lane->engine->counted_as, 1);
     lane->engine->ops->submit(lane->engine, target);

@@ -27,7 +27,8 @@ struct job {
     uint64_t cookie;
     struct target_id id; /* the caller's */
     struct probe_target target;
-    struct wake wake; /* ends its waiting */
+    struct health_check check; /* what the target points to */
+    struct wake wake;          /* ends its waiting */
     struct wake *results_wake;
     pthread_t thread;
     /* shared */
@@ -140,7 +141,7 @@ static void run(struct job *job, struct probe_engine *engine)
 {
     const struct probe_sink sink = {.result = on_result, .user = job};
     uint64_t lost_ns =
-        clock_monotonic_ns() + job->target.definition.check.timeout_ms * NS_PER_MS + PROBE_LOST_NS;
+        clock_monotonic_ns() + job->target.definition.check->timeout_ms * NS_PER_MS + PROBE_LOST_NS;
     uint64_t now_ns, boottime_ns;
 
     for (;;) {
@@ -184,7 +185,7 @@ static void *job_body(void *arg)
         engine->ops->free(engine);
     }
     job->report.deadline_ns =
-        job->report.result.start_ns + job->target.definition.check.timeout_ms * NS_PER_MS;
+        job->report.result.start_ns + job->target.definition.check->timeout_ms * NS_PER_MS;
     struct wake *results_wake = job->results_wake;
     atomic_store_explicit(&job->is_done, true, memory_order_release);
     wake_signal(results_wake);
@@ -260,7 +261,9 @@ int probe_now_start(struct probe_now *probes, uint64_t cookie, const struct prob
     *free_job = (struct job){.cookie = cookie,
                              .id = target->id,
                              .target = *target,
+                             .check = *target->definition.check,
                              .results_wake = probes->results_wake};
+    free_job->target.definition.check = &free_job->check;
     free_job->target.id = (struct target_id){.slot = 0, .birth = 1}; /* it is the only one there */
     free_job->is_allowed = probe_loop_allows(&probes->options, &target->definition.to.addr);
     return start_job(free_job, err);

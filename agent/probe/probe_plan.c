@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/core/catalog.h"
 #include "common/base/err.h"
 #include "common/base/limits.h"
 
@@ -17,6 +18,7 @@ static void drop(struct planned_target *planned)
 {
     if (planned != NULL &&
         atomic_fetch_sub_explicit(&planned->n_users, 1, memory_order_acq_rel) == 1) {
+        catalog_check_unref(planned->target.definition.check);
         free(planned);
     }
 }
@@ -98,6 +100,7 @@ int probe_plan_editor_set(struct probe_plan_editor *editor, const struct probe_t
         return ERR_NOMEM;
     }
     planned->target = *target;
+    planned->target.definition.check = catalog_check_ref(target->definition.check);
     planned->is_at_start = is_at_start;
     atomic_init(&planned->n_users, 1);
     editor->by_slot[slot] = planned;

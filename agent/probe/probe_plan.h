@@ -2,23 +2,27 @@
  *
  * A plan is immutable and counted: the health thread keeps an editor, applies the engine's changes
  * to it and publishes plans; a probe thread takes the newest and finds the differences. Consecutive
- * plans share the targets that did not change, so one costs a pointer a target, and a thread that
- * comes late loses nothing but plans that are out of date. */
+ * plans share the targets that did not change, and targets share their checks with the catalog, so
+ * a plan costs a pointer a target, and a target little more than its address. A thread that comes
+ * late loses nothing but plans that are out of date. */
 #ifndef JURY_PROBE_PLAN_H
 #define JURY_PROBE_PLAN_H
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "agent/core/probe.h"
 
-/* One target, immutable, shared by plans. */
+/* One target, immutable, shared by plans. There are 100,000 of them, and no larger than this. */
+#define PLANNED_TARGET_BYTES 80
 struct planned_target {
     struct probe_target target;
     bool is_at_start;    /* which window its first probe has (probe_schedule.h) */
     atomic_uint n_users; /* private */
 };
+static_assert(sizeof(struct planned_target) <= PLANNED_TARGET_BYTES, "of each target");
 
 struct probe_plan {
     atomic_uint n_users; /* private */
@@ -40,7 +44,8 @@ void probe_plan_editor_init(struct probe_plan_editor *editor);
 void probe_plan_editor_close(struct probe_plan_editor *editor);
 
 /* Probe this target from now on, instead of what has its slot. The same target again is no change.
- * target: copied. Errors: ERR_NOMEM, ERR_LIMIT (slot out of range): nothing changed. */
+ * target: copied; its check, of a catalog or of catalog_check_new, gets a reference more. Errors:
+ * ERR_NOMEM, ERR_LIMIT (slot out of range): nothing changed. */
 int probe_plan_editor_set(struct probe_plan_editor *editor, const struct probe_target *target,
                           bool is_at_start);
 /* Stop probing it; an id that is not there is ignored. */

@@ -62,7 +62,7 @@ static uint32_t index_of(const struct udp_engine *engine, const struct udp_attem
 
 static const struct udp_check *check_of(const struct udp_attempt *attempt)
 {
-    return &attempt->probe.target->definition.check.udp;
+    return &attempt->probe.target->definition.check->udp;
 }
 
 /* --- the life of a probe --- */
@@ -313,7 +313,7 @@ static enum probe_reason judge_silence(struct udp_engine *engine, const struct u
     const struct target_definition *definition = &attempt->probe.target->definition;
     enum udp_silence silence =
         udp_evidence_judge(&engine->evidence, &definition->to, attempt->probe.start_ns,
-                           definition->check.interval_ms * NS_PER_MS);
+                           definition->check->interval_ms * NS_PER_MS);
 
     switch (silence) {
     case UDP_SILENCE_REFUSED:

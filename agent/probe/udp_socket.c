@@ -39,7 +39,7 @@ static enum probe_reason prepare(int fd, const struct probe_target *target, int 
 enum probe_reason udp_socket_open(const struct probe_target *target, int epoll_fd, uint64_t token,
                                   int *ret_fd)
 {
-    const struct check_data *payload = &target->definition.check.udp.payload;
+    const struct check_data *payload = &target->definition.check->udp.payload;
     int family = target->definition.to.addr.family == ADDR_IPV6 ? AF_INET6 : AF_INET;
     int fd = socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 

@@ -140,7 +140,7 @@ void rpc_probe_begin(struct rpc_server *server, struct call *call, const Protobu
         rpc_call_refuse(server, call, rc, &err);
         return;
     }
-    uint64_t timeout_ns = probe->target.definition.check.timeout_ms * NS_PER_MS;
+    uint64_t timeout_ns = probe->target.definition.check->timeout_ms * NS_PER_MS;
     call->probe = probe;
     call->stage = CALL_PROBE;
     call->stage_ns = server->now_ns + timeout_ns + PROBE_PART_MARGIN_NS;

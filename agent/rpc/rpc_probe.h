@@ -29,6 +29,7 @@ struct probe_call {
     struct endpoint at;
     char check[LIMIT_CHECK_NAME_BYTES + 1]; /* of several; else "" */
     struct probe_target target;
+    struct health_check probed; /* what the target points to */
     bool is_check_off;
     bool is_in_maintenance;
     size_t n_parts;

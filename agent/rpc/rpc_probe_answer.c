@@ -66,7 +66,7 @@ static void add_doubt(const struct view *view, const struct probe_call *probe,
         return;
     }
     engine_view_doubt(view->engine, view->now_ns, &doubt);
-    message->is_suspect = (doubt.suspect_mask >> probe->target.definition.check.type & 1) != 0;
+    message->is_suspect = (doubt.suspect_mask >> probe->target.definition.check->type & 1) != 0;
     if (message->is_suspect) {
         message->n_doubt_causes = part_doubt_causes(view, doubt.causes, &message->doubt_causes);
     }
@@ -85,8 +85,8 @@ static Jury__V1__NodeProbe *own_new(const struct view *view, const struct probe_
     }
     message->address = addr_new(view->arena, &definition->to.addr);
     message->port = definition->to.port;
-    message->type = (Jury__V1__CheckType)definition->check.type;
-    message->kind = wire_text(view->arena, kind_word(&definition->check));
+    message->type = (Jury__V1__CheckType)definition->check->type;
+    message->kind = wire_text(view->arena, kind_word(definition->check));
     message->source_address = addr_new(view->arena, &report->trace.source.addr);
     message->source_port = report->trace.source.port;
     message->engine = wire_text(view->arena, report->engine);
@@ -95,7 +95,7 @@ static Jury__V1__NodeProbe *own_new(const struct view *view, const struct probe_
     message->http_status = result->http_status;
     message->start = wire_timestamp_new(view->arena, view->wall_ms - (int64_t)(age_ns / NS_PER_MS));
     message->duration = wire_duration_new(view->arena, result->end_ns - result->start_ns);
-    message->timeout = wire_duration_new(view->arena, definition->check.timeout_ms * NS_PER_MS);
+    message->timeout = wire_duration_new(view->arena, definition->check->timeout_ms * NS_PER_MS);
     add_steps(view->arena, report, message);
     add_doubt(view, probe, message);
     message->is_check_off = probe->is_check_off;

@@ -35,7 +35,7 @@ static int find_check(const char *name, const struct catalog_group *group,
 
     if (parts == NULL && name[0] == '\0') {
         probe->target.id = backend->target;
-        probe->target.definition.check = spec->check;
+        probe->probed = spec->check;
         return 0;
     }
     if (parts == NULL) {
@@ -47,7 +47,7 @@ static int find_check(const char *name, const struct catalog_group *group,
         if (strcmp(spec->checks[i].name, name) == 0) {
             memcpy(probe->check, spec->checks[i].name, sizeof probe->check);
             probe->target.id = parts[i];
-            probe->target.definition.check = spec->checks[i].check;
+            probe->probed = spec->checks[i].check;
             return 0;
         }
     }
@@ -90,10 +90,11 @@ static int find_target(struct rpc_server *server, const Jury__V1__ProbeBackendRe
     }
     struct target_definition *definition = &probe->target.definition;
     definition->to = backend->spec.at;
-    if (definition->check.port != 0) {
-        definition->to.port = definition->check.port;
+    if (probe->probed.port != 0) {
+        definition->to.port = probe->probed.port;
     }
-    definition->check.port = 0;
+    probe->probed.port = 0;
+    definition->check = &probe->probed;
     probe->is_check_off = !group->spec.check.is_enabled;
     probe->is_in_maintenance = backend->spec.admin_state == ADMIN_MAINTENANCE;
     return 0;
@@ -167,7 +168,7 @@ static int list_parts(struct rpc_server *server, const struct call *call,
 static int check_time(struct rpc_server *server, const struct call *call,
                       const struct probe_call *probe, struct errmsg *err)
 {
-    uint64_t timeout_ms = probe->target.definition.check.timeout_ms;
+    uint64_t timeout_ms = probe->target.definition.check->timeout_ms;
     uint64_t needed_ms = timeout_ms + (PROBE_PART_MARGIN_NS + PROBE_FORWARD_MARGIN_NS) / NS_PER_MS;
     uint64_t given_ms = (call->deadline_ns - server->now_ns) / NS_PER_MS;
 

@@ -210,7 +210,7 @@ struct check_load check_load_of(const struct health_check *check, unsigned n_obs
  * share one target and one probe. `check.port` is 0 here: it is resolved into `to.port`. */
 struct target_definition {
     struct endpoint to;
-    struct health_check check;
+    const struct health_check *check; /* whoever makes a definition says how long it lives */
 };
 
 #endif

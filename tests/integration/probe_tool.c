@@ -20,6 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/core/catalog.h"
 #include "agent/probe/probe_thread.h"
 #include "common/base/err.h"
 #include "common/base/log.h"
@@ -138,9 +139,8 @@ static bool parse_tls_field(struct health_check *check, const char *field, const
     return true;
 }
 
-static void parse_field(struct probe_target *target, char *field)
+static void parse_field(struct probe_target *target, struct health_check *check, char *field)
 {
-    struct health_check *check = &target->definition.check;
     struct errmsg err = {.text = ""};
     char *value = strchr(field, '=');
     int rc = 0;
@@ -196,22 +196,21 @@ static void set(struct tool *tool, char *arguments)
     char *slot = strtok_r(arguments, " ", &save);
     bool has_http = false; /* inside tls */
     bool has_tls = false;  /* around grpc */
-    struct probe_target target = {
-        .definition.check =
-            {.type = CHECK_TYPE_TCP,
-             .pacing = PACING_END_TO_START,
-             .timeout_ms = 500,
-             .interval_ms = 100,
-             .tcp = {.handshake = TCP_FULL, .close = TCP_CLOSE_RST},
-             .http = {.method = HTTP_GET,
-                      .version = HTTP_1_1,
-                      .host = HTTP_HOST_ADDRESS_PORT,
-                      .path = "/"},
-             .tls = {.verify = TLS_VERIFY_NONE, .min_version = TLS_VERSION_1_2, .warn_days = 14},
-             .udp = {.method = UDP_PORT, .payload = {.n_bytes = 4, .bytes = "ping"}}},
-    };
+    struct probe_target target = {.id.slot = 0};
+    struct health_check check = {
+        .type = CHECK_TYPE_TCP,
+        .pacing = PACING_END_TO_START,
+        .timeout_ms = 500,
+        .interval_ms = 100,
+        .tcp = {.handshake = TCP_FULL, .close = TCP_CLOSE_RST},
+        .http = {.method = HTTP_GET,
+                 .version = HTTP_1_1,
+                 .host = HTTP_HOST_ADDRESS_PORT,
+                 .path = "/"},
+        .tls = {.verify = TLS_VERIFY_NONE, .min_version = TLS_VERSION_1_2, .warn_days = 14},
+        .udp = {.method = UDP_PORT, .payload = {.n_bytes = 4, .bytes = "ping"}}};
 
-    http_codes_add(&target.definition.check.http.expect, 200, 399);
+    http_codes_add(&check.http.expect, 200, 399);
     target.id.slot = number(slot != NULL ? slot : "");
     target.id.birth = ++tool->next_birth;
     for (char *field = strtok_r(NULL, " ", &save); field != NULL;
@@ -221,19 +220,20 @@ static void set(struct tool *tool, char *arguments)
         } else if (strcmp(field, "within=tls") == 0) {
             has_tls = true;
         } else {
-            parse_field(&target, field);
+            parse_field(&target, &check, field);
         }
     }
-    struct health_check *check = &target.definition.check;
-    if (check->type != CHECK_TYPE_HTTP && !has_http) {
-        check->http = (struct http_check){0};
+    if (check.type != CHECK_TYPE_HTTP && !has_http) {
+        check.http = (struct http_check){0};
     }
-    if (check->type != CHECK_TYPE_TLS && !has_tls) {
-        check->tls = (struct tls_check){0};
+    if (check.type != CHECK_TYPE_TLS && !has_tls) {
+        check.tls = (struct tls_check){0};
     }
+    target.definition.check = catalog_check_new(&check);
     if (probe_plan_editor_set(&tool->editor, &target, false) != 0) {
         die("cannot set slot %u", target.id.slot);
     }
+    catalog_check_unref(target.definition.check);
 }
 
 static void remove_slot(struct tool *tool, const char *argument)

@@ -14,6 +14,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/str.h"
+#include "tests/lib/kept_check.h"
 
 static void keep_result(void *user, const struct probe_result *result)
 {
@@ -87,13 +88,14 @@ void bench_close(struct engine_bench *bench)
 
 struct probe_target bench_tcp_target(const struct engine_bench *bench, uint32_t slot)
 {
+    const struct health_check check = {
+        .type = CHECK_TYPE_TCP,
+        .timeout_ms = BENCH_LONG_TIMEOUT_MS,
+        .interval_ms = 100,
+        .tcp = {.handshake = bench->handshake, .close = TCP_CLOSE_RST}};
     struct probe_target target = {
         .id = {.slot = slot, .birth = 1},
-        .definition = {.to.port = bench->port,
-                       .check = {.type = CHECK_TYPE_TCP,
-                                 .timeout_ms = BENCH_LONG_TIMEOUT_MS,
-                                 .interval_ms = 100,
-                                 .tcp = {.handshake = bench->handshake, .close = TCP_CLOSE_RST}}},
+        .definition = {.to.port = bench->port, .check = kept_check(&check)},
     };
 
     assert_int_equal(addr_parse("127.0.0.1", &target.definition.to.addr, NULL), 0);
@@ -103,25 +105,27 @@ struct probe_target bench_tcp_target(const struct engine_bench *bench, uint32_t 
 struct probe_target bench_udp_target(const struct engine_bench *bench, uint32_t slot)
 {
     struct probe_target target = bench_tcp_target(bench, slot);
+    struct health_check *check = own_check(&target.definition);
 
-    target.definition.check.type = CHECK_TYPE_UDP;
-    target.definition.check.tcp = (struct tcp_check){0};
-    target.definition.check.udp.method = UDP_PORT;
-    target.definition.check.udp.payload.n_bytes = 4;
-    memcpy(target.definition.check.udp.payload.bytes, "ping", 4);
+    check->type = CHECK_TYPE_UDP;
+    check->tcp = (struct tcp_check){0};
+    check->udp.method = UDP_PORT;
+    check->udp.payload.n_bytes = 4;
+    memcpy(check->udp.payload.bytes, "ping", 4);
     return target;
 }
 
 struct probe_target bench_http_target(const struct engine_bench *bench, uint32_t slot)
 {
     struct probe_target target = bench_tcp_target(bench, slot);
+    struct health_check *check = own_check(&target.definition);
 
-    target.definition.check.type = CHECK_TYPE_HTTP;
-    target.definition.check.http.method = HTTP_GET;
-    target.definition.check.http.version = HTTP_1_1;
-    target.definition.check.http.host = HTTP_HOST_ADDRESS_PORT;
-    str_copy(target.definition.check.http.path, LIMIT_PATH_BYTES, "/");
-    http_codes_add(&target.definition.check.http.expect, 200, 399);
+    check->type = CHECK_TYPE_HTTP;
+    check->http.method = HTTP_GET;
+    check->http.version = HTTP_1_1;
+    check->http.host = HTTP_HOST_ADDRESS_PORT;
+    str_copy(check->http.path, LIMIT_PATH_BYTES, "/");
+    http_codes_add(&check->http.expect, 200, 399);
     return target;
 }
 

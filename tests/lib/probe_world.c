@@ -1,4 +1,5 @@
 #include "tests/lib/probe_world.h"
+#include "tests/lib/kept_check.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,14 +33,14 @@ void probe_world_close(struct probe_world *world)
 
 struct probe_target probe_world_target(uint32_t slot, uint64_t birth, uint32_t interval_ms)
 {
+    const struct health_check check = {.type = CHECK_TYPE_TCP,
+                                       .pacing = PACING_END_TO_START,
+                                       .timeout_ms = 1000,
+                                       .interval_ms = interval_ms,
+                                       .tcp = {.handshake = TCP_FULL, .close = TCP_CLOSE_RST}};
     struct probe_target target = {
         .id = {.slot = slot, .birth = birth},
-        .definition.check = {.type = CHECK_TYPE_TCP,
-                             .pacing = PACING_END_TO_START,
-                             .timeout_ms = 1000,
-                             .interval_ms = interval_ms,
-                             .tcp = {.handshake = TCP_FULL, .close = TCP_CLOSE_RST}},
-        .definition.to.port = 80,
+        .definition = {.to.port = 80, .check = kept_check(&check)},
     };
     char text[ADDR_TEXT_BYTES];
 

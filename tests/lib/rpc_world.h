@@ -44,8 +44,9 @@ struct rpc_world_node {
     uint32_t n_probes;     /* asked of the probe hook */
     uint64_t probe_cookie; /* the last */
     struct probe_target probe_target;
-    struct cluster_init init; /* of the init hook */
-    uint64_t init_cookie;     /* 0 = not called */
+    struct health_check probe_check; /* what it points to */
+    struct cluster_init init;        /* of the init hook */
+    uint64_t init_cookie;            /* 0 = not called */
 };
 
 /* One thing to come: a message, or what a store promised. */

@@ -152,6 +152,8 @@ static int hook_probe(void *user, uint64_t cookie, const struct probe_target *ta
     node->n_probes++;
     node->probe_cookie = cookie;
     node->probe_target = *target;
+    node->probe_check = *target->definition.check;
+    node->probe_target.definition.check = &node->probe_check;
     return node->probe_error == 0 ? 0 : errmsg_set(err, node->probe_error, "the test says so");
 }
 

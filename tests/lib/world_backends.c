@@ -101,7 +101,7 @@ struct truth world_answer_now(struct world *world, const struct world_node *node
                               const struct target_definition *definition)
 {
     return within(world_backend(world, &definition->to)->truth[node->id],
-                  definition->check.timeout_ms);
+                  definition->check->timeout_ms);
 }
 
 static void start_probe(struct world *world, struct world_node *node, struct target_id id)

@@ -46,12 +46,12 @@ static void put_talk(const struct probing *probing)
     char request[HTTP_REQUEST_BYTES_MAX], status[40];
 
     put(probing, probing->start_ns, PROBE_STEP_SYN_ACK_RECEIVED);
-    if (definition->check.tcp.handshake == TCP_HALF_OPEN) {
+    if (definition->check->tcp.handshake == TCP_HALF_OPEN) {
         put(probing, probing->end_ns, PROBE_STEP_RST_SENT);
         return;
     }
     put(probing, probing->start_ns, PROBE_STEP_ACK_SENT);
-    if (definition->check.type == CHECK_TYPE_HTTP) {
+    if (definition->check->type == CHECK_TYPE_HTTP) {
         size_t n = http_request_build(definition, request);
 
         put_bytes(probing, probing->start_ns, PROBE_STEP_DATA_SENT, request, n);
@@ -85,7 +85,7 @@ static void put_tcp(const struct probing *probing)
 static void put_udp(const struct probing *probing)
 {
     const struct target_definition *definition = &probing->target->definition;
-    const struct check_data *payload = &definition->check.udp.payload;
+    const struct check_data *payload = &definition->check->udp.payload;
 
     put_bytes(probing, probing->start_ns, PROBE_STEP_DATAGRAM_SENT, payload->bytes,
               payload->n_bytes);
@@ -117,7 +117,7 @@ void world_probe(struct world *world, const struct world_node *node,
 
     probing.end_ns = probing.start_ns + probing.truth.response_ns;
     memset(ret_report, 0, sizeof *ret_report);
-    ret_report->deadline_ns = probing.start_ns + target->definition.check.timeout_ms * WORLD_MS;
+    ret_report->deadline_ns = probing.start_ns + target->definition.check->timeout_ms * WORLD_MS;
     ret_report->result = (struct probe_result){
         .id = target->id,
         .probe_class = (uint8_t)probe_reason_class(probing.truth.reason),
@@ -127,14 +127,14 @@ void world_probe(struct world *world, const struct world_node *node,
         .end_ns = probing.end_ns,
     };
     snprintf(ret_report->engine, sizeof ret_report->engine, "%s",
-             engine_of(&target->definition.check));
+             engine_of(target->definition.check));
     if (probe_reason_class(probing.truth.reason) == PROBE_INCONCLUSIVE) {
         return; /* a fault of the node: nothing was sent */
     }
     snprintf(source, sizeof source, "10.255.0.%u", (unsigned)node->id);
     (void)addr_parse(source, &ret_report->trace.source.addr, NULL);
     ret_report->trace.source.port = SOURCE_PORT;
-    if (target->definition.check.type == CHECK_TYPE_UDP) {
+    if (target->definition.check->type == CHECK_TYPE_UDP) {
         put_udp(&probing);
     } else {
         put_tcp(&probing);

@@ -361,9 +361,9 @@ static void a_target_shows_its_definition(void **unused)
     struct catalog *catalog = catalog_state_catalog(state);
     catalog_target_definition(catalog_target_at(catalog, 0), &definition);
     assert_int_equal(definition.to.port, 8080); /* A11 */
-    assert_int_equal(definition.check.port, 0);
-    assert_int_equal(definition.check.type, CHECK_TYPE_TCP);
-    assert_int_equal(definition.check.unhealthy_threshold, 2);
+    assert_int_equal(definition.check->port, 0);
+    assert_int_equal(definition.check->type, CHECK_TYPE_TCP);
+    assert_int_equal(definition.check->unhealthy_threshold, 2);
     assert_null(catalog_target_at(catalog, 1));
     assert_null(catalog_target_at(catalog, LIMIT_TARGETS));
     catalog_unref(catalog);

@@ -10,17 +10,19 @@
 
 #include "agent/core/http_request.h"
 #include "common/base/str.h"
+#include "tests/lib/kept_check.h"
 
 static struct target_definition definition_of(const char *to, enum http_host host)
 {
-    struct target_definition definition = {.check = {.type = CHECK_TYPE_HTTP}};
+    struct target_definition definition = {.check = NULL};
+    struct health_check *check = own_check(&definition);
 
     assert_int_equal(endpoint_parse(to, &definition.to, NULL), 0);
-    definition.check.http.method = HTTP_GET;
-    definition.check.http.version = HTTP_1_1;
-    definition.check.http.host = (uint8_t)host;
-    assert_true(
-        str_copy(definition.check.http.path, sizeof definition.check.http.path, "/healthz"));
+    check->type = CHECK_TYPE_HTTP;
+    check->http.method = HTTP_GET;
+    check->http.version = HTTP_1_1;
+    check->http.host = (uint8_t)host;
+    assert_true(str_copy(check->http.path, sizeof check->http.path, "/healthz"));
     return definition;
 }
 
@@ -85,7 +87,7 @@ static void host_is_what_the_mode_says(void **state)
         char text[HTTP_REQUEST_BYTES_MAX + 1];
 
         if (table[i].host == HTTP_HOST_DOMAIN) {
-            str_copy(definition.check.http.domain, sizeof definition.check.http.domain,
+            str_copy(own_check(&definition)->http.domain, LIMIT_DOMAIN_BYTES + 1,
                      "WWW.Example.org:8443");
         }
         build(&definition, text);
@@ -108,9 +110,10 @@ static void every_form_ends_with_one_empty_line_and_closes(void **state)
                 char text[HTTP_REQUEST_BYTES_MAX + 1];
                 char first_line[64];
 
-                definition.check.http.method = (uint8_t)method;
-                definition.check.http.version = (uint8_t)version;
-                str_copy(definition.check.http.domain, sizeof definition.check.http.domain, "x");
+                struct http_check *http = &own_check(&definition)->http;
+                http->method = (uint8_t)method;
+                http->version = (uint8_t)version;
+                str_copy(http->domain, sizeof http->domain, "x");
                 build(&definition, text);
 
                 snprintf(first_line, sizeof first_line, "%s /healthz HTTP/%s\r\n",
@@ -134,7 +137,7 @@ static void the_query_of_a_path_is_sent_as_written(void **state)
     static const char line[] = "GET /v1/sys/health?sealedcode=200&x=1%20%3F HTTP/1.1\r\n";
 
     (void)state;
-    str_copy(definition.check.http.path, sizeof definition.check.http.path,
+    str_copy(own_check(&definition)->http.path, LIMIT_PATH_BYTES + 1,
              "/v1/sys/health?sealedcode=200&x=1%20%3F");
     build(&definition, text);
 
@@ -147,10 +150,11 @@ static void the_longest_request_fits(void **state)
     char text[HTTP_REQUEST_BYTES_MAX + 1];
 
     (void)state;
-    memset(definition.check.http.path, 'p', LIMIT_PATH_BYTES);
-    definition.check.http.path[0] = '/';
-    memset(definition.check.http.domain, 'd', LIMIT_DOMAIN_BYTES);
-    definition.check.http.method = HTTP_HEAD;
+    struct http_check *http = &own_check(&definition)->http;
+    memset(http->path, 'p', LIMIT_PATH_BYTES);
+    http->path[0] = '/';
+    memset(http->domain, 'd', LIMIT_DOMAIN_BYTES);
+    http->method = HTTP_HEAD;
     build(&definition, text);
 
     assert_int_equal(count(text, "d"), LIMIT_DOMAIN_BYTES);

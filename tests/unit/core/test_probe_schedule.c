@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "agent/core/probe_schedule.h"
+#include "tests/lib/kept_check.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)
@@ -19,8 +20,8 @@ static struct probe_target target_of(uint32_t slot, uint32_t interval_ms)
     target.definition.to.addr.family = ADDR_IPV4;
     target.definition.to.addr.bytes[3] = (uint8_t)slot;
     target.definition.to.port = 80;
-    target.definition.check.interval_ms = interval_ms;
-    target.definition.check.pacing = PACING_END_TO_START;
+    target.definition.check = kept_check(
+        &(struct health_check){.interval_ms = interval_ms, .pacing = PACING_END_TO_START});
     return target;
 }
 
@@ -111,7 +112,7 @@ static void fixed_pacing_keeps_its_beat_and_never_overlaps(void **state)
         struct probe_target target = target_of(0, 2000);
         struct target_id id;
 
-        target.definition.check.pacing = PACING_FIXED;
+        own_check(&target.definition)->pacing = PACING_FIXED;
         probe_schedule_init(&schedule, 1);
         assert_int_equal(probe_schedule_add(&schedule, &target, false, 0), 0);
         uint64_t start = probe_schedule_next_ns(&schedule);

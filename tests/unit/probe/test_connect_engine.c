@@ -17,6 +17,7 @@
 
 #include "common/base/clock.h"
 #include "tests/lib/engine_bench.h"
+#include "tests/lib/kept_check.h"
 
 #define MS NS_PER_MS
 
@@ -55,7 +56,7 @@ static void open_silent(struct probe_target *target, int ret_fds[2])
     assert_int_equal(connect(ret_fds[1], (struct sockaddr *)&at, sizeof at), 0);
     assert_int_equal(addr_parse("127.0.0.2", &target->definition.to.addr, NULL), 0);
     target->definition.to.port = ntohs(at.sin_port);
-    target->definition.check.timeout_ms = BENCH_TIMEOUT_MS;
+    own_check(&target->definition)->timeout_ms = BENCH_TIMEOUT_MS;
 }
 
 /* A socket that is kept must bring nothing of its last probe along: neither its error, nor its
@@ -103,7 +104,7 @@ static void tcp_close_by_fin_is_a_fin(void **state)
     bench_init(&bench, 4);
     bench_listen(&bench, AF_INET, 8);
     struct probe_target target = bench_tcp_target(&bench, 3);
-    target.definition.check.tcp.close = TCP_CLOSE_FIN;
+    own_check(&target.definition)->tcp.close = TCP_CLOSE_FIN;
     bench_submit(&bench, &target);
     int fd = bench_accept(&bench);
     bench_run_until(&bench, 1);
@@ -164,8 +165,8 @@ static void no_answer_to_the_syn_is_a_connect_timeout_at_t(void **state)
 
     struct probe_target tcp = bench_tcp_target(&bench, 0);
     struct probe_target http = bench_http_target(&bench, 1);
-    tcp.definition.check.timeout_ms = BENCH_TIMEOUT_MS;
-    http.definition.check.timeout_ms = BENCH_TIMEOUT_MS;
+    own_check(&tcp.definition)->timeout_ms = BENCH_TIMEOUT_MS;
+    own_check(&http.definition)->timeout_ms = BENCH_TIMEOUT_MS;
     bench_submit(&bench, &tcp);
     bench_submit(&bench, &http);
     bench_run_until(&bench, 3);
@@ -333,7 +334,7 @@ static void a_timeout_that_this_thread_slept_through_is_late(void **state)
     bench_init(&bench, 4);
     bench_listen(&bench, AF_INET, 8);
     struct probe_target target = bench_http_target(&bench, 1);
-    target.definition.check.timeout_ms = BENCH_TIMEOUT_MS;
+    own_check(&target.definition)->timeout_ms = BENCH_TIMEOUT_MS;
     bench_submit(&bench, &target);
     int fd = bench_accept(&bench);
     bench.lateness.stalled_ns += BENCH_TIMEOUT_MS * MS / 2;
@@ -356,7 +357,7 @@ static void an_answer_found_long_after_the_deadline_is_late(void **state)
     bench_init(&bench, 4);
     bench_listen(&bench, AF_INET, 8);
     struct probe_target target = bench_tcp_target(&bench, 1);
-    target.definition.check.timeout_ms = 100;
+    own_check(&target.definition)->timeout_ms = 100;
     bench_submit(&bench, &target);
     for (uint64_t until_ns = clock_monotonic_ns() + 120 * MS; clock_monotonic_ns() < until_ns;) {
         poll(NULL, 0, 20);

@@ -16,6 +16,7 @@
 #include "agent/core/http_request.h"
 #include "common/base/clock.h"
 #include "tests/lib/engine_bench.h"
+#include "tests/lib/kept_check.h"
 
 #define MS NS_PER_MS
 
@@ -273,7 +274,7 @@ static void dripping_bytes_do_not_move_the_deadline(void **state)
     bench_init(&bench, 4);
     bench_listen(&bench, AF_INET, 8);
     struct probe_target target = bench_http_target(&bench, 1);
-    target.definition.check.timeout_ms = BENCH_TIMEOUT_MS;
+    own_check(&target.definition)->timeout_ms = BENCH_TIMEOUT_MS;
     bench_submit(&bench, &target);
     int fd = bench_accept(&bench);
     bench_read_request(&bench, fd, text, sizeof text);

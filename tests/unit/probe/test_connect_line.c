@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "tests/lib/engine_bench.h"
+#include "tests/lib/kept_check.h"
 
 static void set_line(struct check_line *line, const char *text)
 {
@@ -26,8 +27,8 @@ static struct probe_target line_target(const struct engine_bench *bench, const c
 {
     struct probe_target target = bench_tcp_target(bench, 0);
 
-    set_line(&target.definition.check.tcp.send, send);
-    set_line(&target.definition.check.tcp.expect, expect);
+    set_line(&own_check(&target.definition)->tcp.send, send);
+    set_line(&own_check(&target.definition)->tcp.expect, expect);
     return target;
 }
 
@@ -101,7 +102,7 @@ static void a_server_that_says_nothing_is_a_response_timeout(void **state)
     bench_init(&bench, 1);
     bench_listen(&bench, AF_INET, 8);
     struct probe_target target = line_target(&bench, "", "220");
-    target.definition.check.timeout_ms = BENCH_TIMEOUT_MS;
+    own_check(&target.definition)->timeout_ms = BENCH_TIMEOUT_MS;
     bench_submit(&bench, &target);
     int fd = bench_accept(&bench);
     bench_run_until(&bench, 1);

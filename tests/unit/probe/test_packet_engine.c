@@ -18,6 +18,7 @@
 #include "agent/probe/packet_socket.h"
 #include "common/base/clock.h"
 #include "tests/lib/engine_bench.h"
+#include "tests/lib/kept_check.h"
 
 /* A listener whose queue is full is silent to further SYNs, once a connection fills it. */
 static int fill_queue(struct engine_bench *bench)
@@ -101,7 +102,7 @@ static void silence_is_a_connect_timeout_at_t(void **state)
     }
     int fd = fill_queue(&bench);
     struct probe_target target = bench_tcp_target(&bench, 0);
-    target.definition.check.timeout_ms = BENCH_TIMEOUT_MS;
+    own_check(&target.definition)->timeout_ms = BENCH_TIMEOUT_MS;
     bench_submit(&bench, &target);
     bench_run_until(&bench, 1);
 
@@ -229,7 +230,7 @@ static void a_timeout_while_answers_were_dropped_proves_nothing(void **state)
     int taken = bench.listener;
     int fd = fill_queue(&bench);
     struct probe_target silent = bench_tcp_target(&bench, 1);
-    silent.definition.check.timeout_ms = BENCH_TIMEOUT_MS;
+    own_check(&silent.definition)->timeout_ms = BENCH_TIMEOUT_MS;
     bench_submit(&bench, &silent);
     bench_run_until(&bench, 1);
     bench_assert_result(&bench, 0, REASON_LOCAL_NO_BUFFER);

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "tests/lib/kept_check.h"
 #include "tests/lib/probe_world.h"
 
 #define MS NS_PER_MS
@@ -269,7 +270,7 @@ static void a_kind_that_no_engine_makes_is_inconclusive(void **state)
 
     (void)state;
     probe_world_init(&world, 10, 64);
-    target.definition.check.tcp.handshake = TCP_HALF_OPEN;
+    own_check(&target.definition)->tcp.handshake = TCP_HALF_OPEN;
     probe_plan_editor_set(&world.editor, &target, true);
     probe_world_publish(&world);
     probe_world_run_until(&world, world.now_ns + 200 * MS, NULL, NULL);
@@ -290,7 +291,7 @@ static void a_kind_that_rights_are_missing_for_is_never_made_in_another_way(void
     (void)state;
     probe_world_init(&world, 10, 64);
     probe_loop_deny(&world.loop, PROBE_CAN_TCP_HALF_OPEN);
-    target.definition.check.tcp.handshake = TCP_HALF_OPEN;
+    own_check(&target.definition)->tcp.handshake = TCP_HALF_OPEN;
     probe_plan_editor_set(&world.editor, &target, true);
     probe_world_publish(&world);
     probe_world_run_until(&world, world.now_ns + 200 * MS, NULL, NULL);
@@ -330,7 +331,7 @@ static void the_first_engine_that_can_is_used(void **state)
         fake_probe_engine_new(PROBE_WORLD_SLOTS, 10, PROBE_CAN_TCP_FULL | PROBE_CAN_HTTP);
     second->now_ns = UINT64_MAX / 2; /* its probes end at once */
     probe_loop_add_engine(&world.loop, &second->base);
-    http.definition.check.type = CHECK_TYPE_HTTP;
+    own_check(&http.definition)->type = CHECK_TYPE_HTTP;
     probe_plan_editor_set(&world.editor, &http, true);
     probe_world_set(&world, 1, 1, 10000);
     probe_world_publish(&world);

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "agent/probe/probe_now.h"
+#include "tests/lib/kept_check.h"
 
 #define PATIENCE_MS 10000
 
@@ -35,14 +36,14 @@ static int silent_socket(uint16_t *ret_port)
 
 static struct probe_target target_of(uint16_t port, uint32_t timeout_ms)
 {
-    struct probe_target target = {
-        .id = {.slot = 7, .birth = 99},
-        .definition.check = {.type = CHECK_TYPE_UDP,
-                             .timeout_ms = timeout_ms,
-                             .interval_ms = 1000,
-                             .udp = {.method = UDP_EXCHANGE,
-                                     .payload = {.n_bytes = 1, .bytes = "?"},
-                                     .expect = {.n_bytes = 1, .bytes = "!"}}}};
+    const struct health_check check = {.type = CHECK_TYPE_UDP,
+                                       .timeout_ms = timeout_ms,
+                                       .interval_ms = 1000,
+                                       .udp = {.method = UDP_EXCHANGE,
+                                               .payload = {.n_bytes = 1, .bytes = "?"},
+                                               .expect = {.n_bytes = 1, .bytes = "!"}}};
+    struct probe_target target = {.id = {.slot = 7, .birth = 99},
+                                  .definition.check = kept_check(&check)};
 
     assert_int_equal(addr_parse("127.0.0.1", &target.definition.to.addr, NULL), 0);
     target.definition.to.port = port;

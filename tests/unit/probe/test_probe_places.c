@@ -77,9 +77,8 @@ static void buckets_give_what_is_in_them_youngest_first(void **state)
 
 static void refused_is_said_only_of_an_ending_that_stands(void **state)
 {
-    const struct probe_target target = {
-        .id = {.slot = 3, .birth = 9},
-        .definition.check = {.type = CHECK_TYPE_UDP, .timeout_ms = 60000}};
+    const struct health_check check = {.type = CHECK_TYPE_UDP, .timeout_ms = 60000};
+    const struct probe_target target = {.id = {.slot = 3, .birth = 9}, .definition.check = &check};
     const struct probe_ending refused = {.reason = REASON_PORT_UNREACHABLE, .is_refused = true};
     struct probe_lateness lateness;
     uint64_t now_ns = clock_monotonic_ns();

@@ -6,16 +6,19 @@
 
 #include <cmocka.h>
 
+#include "agent/core/catalog.h"
 #include "agent/probe/probe_plan.h"
 #include "common/base/err.h"
 #include "common/base/limits.h"
+#include "tests/lib/kept_check.h"
 
 static struct probe_target target_of(uint32_t slot, uint64_t birth)
 {
-    return (struct probe_target){
-        .id = {.slot = slot, .birth = birth},
-        .definition.check = {.type = CHECK_TYPE_TCP, .timeout_ms = 100, .interval_ms = 100},
-    };
+    const struct health_check check = {
+        .type = CHECK_TYPE_TCP, .timeout_ms = 100, .interval_ms = 100};
+
+    return (struct probe_target){.id = {.slot = slot, .birth = birth},
+                                 .definition.check = kept_check(&check)};
 }
 
 static void set(struct probe_plan_editor *editor, uint32_t slot, uint64_t birth)
@@ -75,6 +78,30 @@ static void the_same_target_again_changes_nothing_but_another_source_does(void *
     probe_plan_editor_close(&editor);
 }
 
+static void targets_share_their_check_and_it_outlives_where_they_have_it_from(void **state)
+{
+    const struct health_check how = {.type = CHECK_TYPE_TCP, .timeout_ms = 1234};
+    const struct health_check *check = catalog_check_new(&how);
+    struct probe_plan_editor editor;
+
+    (void)state;
+    probe_plan_editor_init(&editor);
+    for (uint32_t slot = 0; slot < 2; slot++) {
+        const struct probe_target target = {.id = {.slot = slot, .birth = 1},
+                                            .definition.check = check};
+
+        assert_int_equal(probe_plan_editor_set(&editor, &target, false), 0);
+    }
+    catalog_check_unref(check); /* as a catalog that goes */
+    struct probe_plan *plan = probe_plan_editor_publish(&editor);
+    probe_plan_editor_close(&editor);
+
+    assert_ptr_equal(plan->targets[0]->target.definition.check,
+                     plan->targets[1]->target.definition.check);
+    assert_int_equal(plan->targets[0]->target.definition.check->timeout_ms, 1234);
+    probe_plan_release(plan);
+}
+
 static void removing_something_else_is_ignored(void **state)
 {
     struct probe_plan_editor editor;
@@ -126,6 +153,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_are_in_slot_order_and_share_what_did_not_change),
         cmocka_unit_test(the_same_target_again_changes_nothing_but_another_source_does),
+        cmocka_unit_test(targets_share_their_check_and_it_outlives_where_they_have_it_from),
         cmocka_unit_test(removing_something_else_is_ignored),
         cmocka_unit_test(a_slot_behind_the_limit_is_refused),
         cmocka_unit_test(an_empty_plan_is_a_plan),

@@ -12,6 +12,7 @@
 
 #include "common/base/plant.h"
 #include "common/base/prng.h"
+#include "tests/lib/kept_check.h"
 #include "tests/lib/probe_world.h"
 
 #define MS NS_PER_MS
@@ -78,7 +79,7 @@ static struct starts *begin(struct probe_world *world, uint32_t n_targets, enum 
     for (uint32_t slot = 0; slot < n_targets; slot++) {
         struct probe_target target = probe_world_target(slot, 1, INTERVAL_MS);
 
-        target.definition.check.pacing = (uint8_t)pacing;
+        own_check(&target.definition)->pacing = (uint8_t)pacing;
         assert_int_equal(probe_plan_editor_set(&world->editor, &target, true), 0);
     }
     probe_world_publish(world);

@@ -18,6 +18,7 @@
 #include "agent/probe/probe_thread.h"
 #include "common/base/clock.h"
 #include "common/base/str.h"
+#include "tests/lib/kept_check.h"
 
 #define MS NS_PER_MS
 #define PATIENCE_MS 60000
@@ -71,21 +72,19 @@ static void bench_close(struct bench *bench)
 /* Slot n is 127.1.n/256.n%256. T is long: the machine may be busy. */
 static void set(struct bench *bench, uint32_t slot, uint64_t birth, enum check_type type)
 {
+    const struct health_check check = {
+        .type = (uint8_t)type,
+        .pacing = PACING_END_TO_START,
+        .timeout_ms = 20000,
+        .interval_ms = 100,
+        .tcp = {.handshake = TCP_FULL, .close = TCP_CLOSE_RST},
+        .http = {.method = HTTP_GET, .version = HTTP_1_0, .host = HTTP_HOST_OMITTED, .path = "/"}};
     struct probe_target target = {
         .id = {.slot = slot, .birth = birth},
-        .definition = {.to.port = bench->port,
-                       .check = {.type = (uint8_t)type,
-                                 .pacing = PACING_END_TO_START,
-                                 .timeout_ms = 20000,
-                                 .interval_ms = 100,
-                                 .tcp = {.handshake = TCP_FULL, .close = TCP_CLOSE_RST},
-                                 .http = {.method = HTTP_GET,
-                                          .version = HTTP_1_0,
-                                          .host = HTTP_HOST_OMITTED}}},
+        .definition = {.to.port = bench->port, .check = kept_check(&check)},
     };
     char text[ADDR_TEXT_BYTES];
 
-    str_copy(target.definition.check.http.path, LIMIT_PATH_BYTES, "/");
     snprintf(text, sizeof text, "127.1.%u.%u", slot >> 8, slot & 0xff);
     assert_int_equal(addr_parse(text, &target.definition.to.addr, NULL), 0);
     assert_int_equal(probe_plan_editor_set(&bench->editor, &target, false), 0);

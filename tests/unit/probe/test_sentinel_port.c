@@ -15,6 +15,7 @@
 #include "agent/probe/sentinel_port.h"
 #include "common/base/plant.h"
 #include "tests/lib/engine_bench.h"
+#include "tests/lib/kept_check.h"
 
 #define STRANGERS 1000 /* several times the queue that the port once had */
 
@@ -49,7 +50,7 @@ static struct probe_result probe(const struct addr *addr, uint16_t port, uint32_
     bench_init(&bench, 1);
     struct probe_target target = bench_tcp_target(&bench, 0);
     target.definition.to = (struct endpoint){.addr = *addr, .port = port};
-    target.definition.check.timeout_ms = timeout_ms;
+    own_check(&target.definition)->timeout_ms = timeout_ms;
     bench_submit(&bench, &target);
     bench_run_until(&bench, 1);
     struct probe_result result = bench.results[0];

@@ -15,6 +15,7 @@
 
 #include "common/base/clock.h"
 #include "tests/lib/engine_bench.h"
+#include "tests/lib/kept_check.h"
 
 /* A port of loopback: open, and read by nobody, or closed by now. Returns the socket, or -1. */
 static int take_port(struct engine_bench *bench, bool is_open)
@@ -48,10 +49,11 @@ static void answer(int fd, const char *text)
 static struct probe_target exchange(const struct engine_bench *bench, uint32_t slot)
 {
     struct probe_target target = bench_udp_target(bench, slot);
+    struct udp_check *udp = &own_check(&target.definition)->udp;
 
-    target.definition.check.udp.method = UDP_EXCHANGE;
-    target.definition.check.udp.expect.n_bytes = 4;
-    memcpy(target.definition.check.udp.expect.bytes, "pong", 4);
+    udp->method = UDP_EXCHANGE;
+    udp->expect.n_bytes = 4;
+    memcpy(udp->expect.bytes, "pong", 4);
     return target;
 }
 
@@ -81,7 +83,7 @@ static void silence_of_an_open_port_passes_at_t(void **state)
     bench_init_udp(&bench, 1);
     int fd = take_port(&bench, true);
     struct probe_target target = bench_udp_target(&bench, 0);
-    target.definition.check.timeout_ms = BENCH_TIMEOUT_MS;
+    own_check(&target.definition)->timeout_ms = BENCH_TIMEOUT_MS;
     bench_submit(&bench, &target);
     bench_run_until(&bench, 1);
 
@@ -135,7 +137,7 @@ static void a_refusal_ends_every_probe_of_its_address_and_port(void **state)
     bench_submit(&bench, &elsewhere);
     for (uint32_t i = 0; i < 8; i++) {
         targets[i] = i % 2 == 0 ? bench_udp_target(&bench, i) : exchange(&bench, i);
-        targets[i].definition.check.timeout_ms = BENCH_LONG_TIMEOUT_MS + i;
+        own_check(&targets[i].definition)->timeout_ms = BENCH_LONG_TIMEOUT_MS + i;
         bench_submit(&bench, &targets[i]);
     }
     bench_run_until(&bench, 8);

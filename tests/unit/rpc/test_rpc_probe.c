@@ -70,7 +70,7 @@ static void the_asked_node_probes_what_the_check_says(void **state)
     const struct rpc_world_node *node = &fixture->world.nodes[1];
     assert_int_equal(node->n_probes, 1);
     assert_int_equal(node->probe_target.definition.to.port, 80);
-    assert_int_equal(node->probe_target.definition.check.timeout_ms, 5000);
+    assert_int_equal(node->probe_target.definition.check->timeout_ms, 5000);
 
     rpc_world_run(&fixture->world, 100);
     assert_false(fixture->world.replies[call].has_come);
@@ -241,7 +241,7 @@ static void of_several_checks_one_is_named(void **state)
             &fixture->world.nodes[id].probe_target.definition;
 
         assert_int_equal(fixture->world.nodes[id].n_probes, 1);
-        assert_int_equal(definition->check.type, CHECK_TYPE_HTTP);
+        assert_int_equal(definition->check->type, CHECK_TYPE_HTTP);
         assert_int_equal(definition->to.port, 81);
     }
 
