@@ -32,6 +32,7 @@ static struct addr catalog_source(const struct agent *agent, uint8_t family)
 struct probe_loop_options agent_probe_options(const struct agent *agent)
 {
     struct probe_loop_options options = {.node_id = agent->node_id,
+                                         .half_open_send = agent->config->half_open_send,
                                          .n_allowed = agent->config->n_allowed};
 
     memcpy(options.allowed, agent->config->allowed, sizeof options.allowed);

@@ -53,6 +53,10 @@ static const struct option_spec specs[] = {
      "probe only addresses in these prefixes, stricter than the cluster's list"},
     {"Probes", "probe-source", "ADDRESS", OPTION_ADDRESS, true, false, 0, 0, NULL, NULL, NULL,
      "source address of probes, one a family, instead of the one in the catalog"},
+    {"Probes", "half-open-send", "WAY", OPTION_CHOICE, false, false, 0, 0, NULL, "auto|ip|link",
+     "auto",
+     "how half-open probes leave: by the IP layer, as frames to the link, or the link unless a "
+     "packet filter, connection tracking or IPsec is here"},
 
     {"Stopping", "stop-timeout", "TIME", OPTION_DURATION, false, false, 1000, 300000, NULL, NULL,
      "15s", "after this long a stop that waits for the disk is cut short"},
@@ -205,6 +209,7 @@ static int take_admin_keys(const struct options *options, struct agent_config *c
 static int take_probing(const struct options *options, struct agent_config *config,
                         struct errmsg *err)
 {
+    config->half_open_send = packet_send_of(options_text(options, "half-open-send"));
     for (size_t i = 0; i < options_n_values(options, "allow"); i++) {
         cidr_parse(options_value_at(options, "allow", i), &config->allowed[config->n_allowed++],
                    NULL);

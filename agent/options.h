@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/probe/packet_way.h"
 #include "common/base/addr.h"
 #include "common/base/err.h"
 #include "common/base/limits.h"
@@ -47,6 +48,7 @@ struct agent_config {
     struct cidr allowed[LIMIT_CIDRS]; /* none = no list of this node's own */
     uint32_t n_allowed;
     struct addr probe_sources[2]; /* IPv4, IPv6; ADDR_NONE = as the catalog says */
+    enum packet_send half_open_send;
 
     uint32_t election_timeout_ms;
     uint32_t heartbeat_ms;

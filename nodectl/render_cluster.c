@@ -503,6 +503,12 @@ void render_node(struct ctl *ctl, const Jury__V1__DescribeNodeResponse *node)
             fprintf(out, "             and no RST follows the timeout of a full handshake "
                          "(onTimeout: rst)\n");
         }
+        if (node->probe_engine->half_open_send[0] != '\0') {
+            fprintf(out, "             half-open probes are sent by %s: %s\n",
+                    strcmp(node->probe_engine->half_open_send, "link") == 0 ? "the link"
+                                                                            : "the IP layer",
+                    node->probe_engine->half_open_send_reason);
+        }
         put_not_built(out, node->probe_engine);
     }
     put_probe_sources(out, node);

@@ -7,6 +7,7 @@
 #include <sodium.h>
 
 #include "agent/probe/packet_local.h"
+#include "agent/probe/packet_sender.h"
 #include "agent/probe/packet_socket.h"
 #include "agent/probe/packet_sources.h"
 #include "agent/probe/probe_attempt.h"
@@ -43,8 +44,9 @@ struct packet_engine {
     struct packet_attempt *attempts; /* by place */
     uint64_t *unsent;                /* tokens of places whose SYN waits for flush: capacity */
     uint32_t n_unsent;
-    struct packet_batch batches[2]; /* IPv4, IPv6 */
-    uint32_t batch_places[2][PACKET_BATCH];
+    uint64_t flushed_ns; /* when the last flush began */
+    struct packet_sender sender;
+    struct packet_way own_way; /* where nobody asks for it */
 };
 
 static struct packet_engine *of(struct probe_engine *engine)
@@ -152,45 +154,35 @@ static void refuse(struct packet_engine *engine, struct packet_attempt *attempt,
     timers_set(&engine->places.timers, index_of(engine, attempt), attempt->probe.start_ns);
 }
 
-static void send_batch(struct packet_engine *engine, unsigned which)
+/* A SYN was handed to the kernel, or refused by it. */
+static void on_sent(void *user, uint32_t place, enum probe_reason reason)
 {
-    enum probe_reason reasons[PACKET_BATCH];
-    unsigned n = engine->batches[which].n;
-    uint64_t at_ns = engine->base.trace != NULL ? clock_monotonic_ns() : 0;
+    struct packet_engine *engine = user;
+    struct packet_attempt *attempt = &engine->attempts[place];
 
-    packet_batch_send(&engine->batches[which], &engine->sock, which == 0 ? ADDR_IPV4 : ADDR_IPV6,
-                      reasons);
-    for (unsigned i = 0; i < n; i++) {
-        struct packet_attempt *attempt = &engine->attempts[engine->batch_places[which][i]];
-
-        if (reasons[i] != REASON_NONE) {
-            refuse(engine, attempt, reasons[i]);
-            continue;
-        }
-        probe_note_at(&engine->base, at_ns,
-                      attempt->n_syns == 1 ? PROBE_STEP_SYN_SENT : PROBE_STEP_SYN_REPEATED);
+    if (reason != REASON_NONE) {
+        refuse(engine, attempt, reason);
+        return;
     }
+    probe_note_at(&engine->base, engine->flushed_ns,
+                  attempt->n_syns == 1 ? PROBE_STEP_SYN_SENT : PROBE_STEP_SYN_REPEATED);
 }
 
 /* The probe begins with its first SYN, and so does its T. */
-static void batch_syn(struct packet_engine *engine, struct packet_attempt *attempt, uint64_t now_ns)
+static void send_syn(struct packet_engine *engine, struct packet_attempt *attempt, uint64_t now_ns)
 {
     const struct packet_tcp tcp = segment_of(attempt, attempt->isn, PACKET_SYN);
-    unsigned which = tcp.to.addr.family == ADDR_IPV6 ? 1 : 0;
-    struct packet_batch *batch = &engine->batches[which];
+    const struct probe_target *target = attempt->probe.target;
+    bool is_repeat = attempt->n_syns > 0;
 
-    if (attempt->n_syns == 0) {
-        attempt->probe = probe_attempt_begin(attempt->probe.target, engine->lateness, now_ns);
+    if (!is_repeat) {
+        attempt->probe = probe_attempt_begin(target, engine->lateness, now_ns);
     }
     attempt->n_syns++;
     uint64_t next_ns = next_syn_ns(attempt);
     timers_set(&engine->places.timers, index_of(engine, attempt),
                next_ns < attempt->probe.deadline_ns ? next_ns : attempt->probe.deadline_ns);
-    engine->batch_places[which][batch->n] = index_of(engine, attempt);
-    packet_batch_add(batch, &tcp);
-    if (batch->n == PACKET_BATCH) {
-        send_batch(engine, which);
-    }
+    packet_sender_add(&engine->sender, &tcp, target->id.slot, index_of(engine, attempt), is_repeat);
 }
 
 /* Their answers are looked for at the end of the slot, all at once. */
@@ -202,16 +194,16 @@ static void engine_flush(struct probe_engine *base)
     if (engine->n_unsent == 0) {
         return;
     }
+    engine->flushed_ns = now_ns;
     for (uint32_t i = 0; i < engine->n_unsent; i++) {
         uint32_t place = probe_places_of_token(&engine->places, engine->unsent[i]);
 
         if (place != NO_PLACE) {
-            batch_syn(engine, &engine->attempts[place], now_ns);
+            send_syn(engine, &engine->attempts[place], now_ns);
         }
     }
     engine->n_unsent = 0;
-    send_batch(engine, 0);
-    send_batch(engine, 1);
+    packet_sender_flush(&engine->sender);
     base->quiet_ns = probe_slot_after(now_ns);
 }
 
@@ -246,6 +238,7 @@ static enum probe_reason begin(struct packet_engine *engine, struct packet_attem
 
     if (engine->n_unsent == 0) {
         packet_sources_refresh(&engine->sources);
+        packet_sender_refresh(&engine->sender, engine->sources.generation, attempt->probe.start_ns);
     }
     enum probe_reason reason =
         packet_sources_find(&engine->sources, target, attempt->probe.start_ns, &attempt->source);
@@ -276,6 +269,7 @@ static void engine_abandon(struct probe_engine *base, uint32_t slot)
         release(engine, &engine->attempts[place]);
     }
     packet_sources_forget(&engine->sources, slot);
+    packet_sender_forget(&engine->sender, slot);
 }
 
 static void engine_submit(struct probe_engine *base, const struct probe_target *target)
@@ -447,6 +441,7 @@ static void engine_free(struct probe_engine *base)
 {
     struct packet_engine *engine = of(base);
 
+    packet_sender_close(&engine->sender);
     packet_socket_close(&engine->sock);
     packet_ports_close(&engine->ports);
     packet_sources_close(&engine->sources);
@@ -473,11 +468,13 @@ static int open_sockets(struct packet_engine *engine, struct errmsg *err)
     int rc = packet_ports_open(&engine->ports, err);
 
     if (rc != 0) {
-        engine->sock =
-            (struct packet_socket){.receive_fd = -1, .send_ipv4_fd = -1, .send_ipv6_fd = -1};
+        engine->sock = PACKET_SOCKET_CLOSED;
         return rc;
     }
     rc = packet_socket_open(&engine->sock, engine->ports.ports, PACKET_PORTS, err);
+    if (rc == 0 && engine->sender.choice != PACKET_SEND_IP) {
+        rc = packet_socket_open_link(&engine->sock, err);
+    }
     engine->base.fd = engine->sock.receive_fd;
     return rc;
 }
@@ -494,11 +491,10 @@ static int reserve(struct packet_engine *engine, uint32_t capacity, struct errms
     return 0;
 }
 
-int packet_engine_new(uint32_t capacity, const struct probe_lateness *lateness,
-                      struct probe_counters *counters, struct probe_engine **ret_engine,
+int packet_engine_new(const struct packet_engine_options *options, struct probe_engine **ret_engine,
                       struct errmsg *err)
 {
-    assert(capacity >= 1 && capacity <= LIMIT_PROBES_IN_FLIGHT);
+    assert(options->capacity >= 1 && options->capacity <= LIMIT_PROBES_IN_FLIGHT);
     struct packet_engine *engine = calloc(1, sizeof *engine);
     if (engine == NULL) {
         return errmsg_set(err, ERR_NOMEM, "probe engine \"packet\": out of memory");
@@ -508,22 +504,31 @@ int packet_engine_new(uint32_t capacity, const struct probe_lateness *lateness,
         .name = "packet",
         .counted_as = PROBE_N_BY_PACKET,
         .capabilities = PROBE_CAN_TCP_HALF_OPEN,
-        .capacity = capacity,
+        .capacity = options->capacity,
         .fd = -1,
         .has_expected = true, /* what comes for nobody fills the ring, too */
     };
-    engine->lateness = lateness;
-    engine->counters = counters;
+    engine->lateness = options->lateness;
+    engine->counters = options->counters;
     randombytes_buf(&engine->key, sizeof engine->key);
     packet_sources_init(&engine->sources);
+    engine->sender = (struct packet_sender){
+        .sock = &engine->sock,
+        .counters = options->counters,
+        .way = options->way != NULL ? options->way : &engine->own_way,
+        .choice = (uint8_t)options->send,
+        .sent = on_sent,
+        .user = engine,
+    };
     int rc = open_sockets(engine, err);
     if (rc == 0) {
-        rc = reserve(engine, capacity, err);
+        rc = reserve(engine, options->capacity, err);
     }
     if (rc != 0) {
         engine_free(&engine->base);
         return rc;
     }
+    packet_sender_open(&engine->sender);
     *ret_engine = &engine->base;
     return 0;
 }

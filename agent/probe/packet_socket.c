@@ -83,19 +83,24 @@ static int open_senders(struct packet_socket *sock)
     return sock->send_ipv6_fd < 0 && errno != EAFNOSUPPORT ? -1 : 0;
 }
 
-static int open_all(struct packet_socket *sock, struct wanted *wanted, struct errmsg *err)
+static int refused(int errnum, struct errmsg *err)
 {
-    *sock = (struct packet_socket){.receive_fd = -1, .send_ipv4_fd = -1, .send_ipv6_fd = -1};
-    if (open_receiver(sock, wanted) == 0 && open_senders(sock) == 0) {
-        return 0;
-    }
-    int errnum = errno;
-    packet_socket_close(sock);
     if (errnum == EPERM || errnum == EACCES) {
         return errmsg_set(err, ERR_DENIED, "the agent lacks CAP_NET_RAW");
     }
     return errmsg_set(err, err_from_errno(errnum), "probe engine \"packet\": raw sockets: %s",
                       strerror(errnum));
+}
+
+static int open_all(struct packet_socket *sock, struct wanted *wanted, struct errmsg *err)
+{
+    *sock = PACKET_SOCKET_CLOSED;
+    if (open_receiver(sock, wanted) == 0 && open_senders(sock) == 0) {
+        return 0;
+    }
+    int errnum = errno;
+    packet_socket_close(sock);
+    return refused(errnum, err);
 }
 
 int packet_socket_open(struct packet_socket *sock, const uint16_t ports[], size_t n_ports,
@@ -105,6 +110,14 @@ int packet_socket_open(struct packet_socket *sock, const uint16_t ports[], size_
 
     wanted.n_instructions = packet_filter_build(ports, n_ports, wanted.program);
     return open_all(sock, &wanted, err);
+}
+
+/* Of protocol 0: it receives nothing. Without PACKET_QDISC_BYPASS, so that traffic control sees its
+ * frames: past it they cost the same within 2 % (saturated, over veth). */
+int packet_socket_open_link(struct packet_socket *sock, struct errmsg *err)
+{
+    sock->send_link_fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    return sock->send_link_fd < 0 ? refused(errno, err) : 0;
 }
 
 int packet_socket_open_tap(struct packet_socket *sock, struct errmsg *err)
@@ -117,7 +130,8 @@ int packet_socket_open_tap(struct packet_socket *sock, struct errmsg *err)
 
 void packet_socket_close(struct packet_socket *sock)
 {
-    int *const fds[] = {&sock->receive_fd, &sock->send_ipv4_fd, &sock->send_ipv6_fd};
+    int *const fds[] = {&sock->receive_fd, &sock->send_ipv4_fd, &sock->send_ipv6_fd,
+                        &sock->send_link_fd};
 
     if (sock->ring != NULL) {
         munmap(sock->ring, RING_BYTES);
@@ -220,10 +234,16 @@ static socklen_t put_address(const struct addr *addr, struct packet_message *mes
     return sizeof message->to.in;
 }
 
-static struct msghdr make_message(const struct packet_tcp *tcp, struct packet_message *message)
+static void put_packet(const struct packet_tcp *tcp, struct packet_message *message)
 {
+    message->tcp = *tcp;
     message->part = (struct iovec){.iov_base = message->bytes,
                                    .iov_len = packet_build_tcp(tcp, message->bytes)};
+}
+
+static struct msghdr make_message(const struct packet_tcp *tcp, struct packet_message *message)
+{
+    put_packet(tcp, message);
     return (struct msghdr){.msg_name = &message->to,
                            .msg_namelen = put_address(&tcp->to.addr, message),
                            .msg_iov = &message->part,
@@ -232,16 +252,36 @@ static struct msghdr make_message(const struct packet_tcp *tcp, struct packet_me
                            .msg_controllen = put_source(tcp, message->control)};
 }
 
-static int sender_of(const struct packet_socket *sock, uint8_t family)
+/* The link puts the header before it, with its own address. */
+static struct msghdr make_frame(const struct packet_tcp *tcp, const struct link_hop *hop,
+                                struct packet_message *message)
 {
-    return family == ADDR_IPV6 ? sock->send_ipv6_fd : sock->send_ipv4_fd;
+    bool is_ipv6 = tcp->to.addr.family == ADDR_IPV6;
+
+    put_packet(tcp, message);
+    message->to.link = (struct sockaddr_ll){.sll_family = AF_PACKET,
+                                            .sll_protocol = htons(is_ipv6 ? ETH_P_IPV6 : ETH_P_IP),
+                                            .sll_ifindex = hop->ifindex,
+                                            .sll_halen = sizeof hop->mac};
+    memcpy(message->to.link.sll_addr, hop->mac, sizeof hop->mac);
+    return (struct msghdr){.msg_name = &message->to,
+                           .msg_namelen = sizeof message->to.link,
+                           .msg_iov = &message->part,
+                           .msg_iovlen = 1};
+}
+
+static int sender_of(const struct packet_socket *sock, enum packet_out out)
+{
+    return out == PACKET_OUT_LINK   ? sock->send_link_fd
+           : out == PACKET_OUT_IPV6 ? sock->send_ipv6_fd
+                                    : sock->send_ipv4_fd;
 }
 
 enum probe_reason packet_socket_send(const struct packet_socket *sock, const struct packet_tcp *tcp)
 {
     struct packet_message message;
     struct msghdr head = make_message(tcp, &message);
-    int fd = sender_of(sock, tcp->to.addr.family);
+    int fd = sender_of(sock, tcp->to.addr.family == ADDR_IPV6 ? PACKET_OUT_IPV6 : PACKET_OUT_IPV4);
 
     if (fd < 0) {
         return REASON_LOCAL_UNSUPPORTED;
@@ -257,12 +297,20 @@ void packet_batch_add(struct packet_batch *batch, const struct packet_tcp *tcp)
     batch->n++;
 }
 
+void packet_batch_add_link(struct packet_batch *batch, const struct packet_tcp *tcp,
+                           const struct link_hop *hop)
+{
+    assert(batch->n < PACKET_BATCH);
+    batch->heads[batch->n].msg_hdr = make_frame(tcp, hop, &batch->messages[batch->n]);
+    batch->n++;
+}
+
 /* sendmmsg ends at the first packet that cannot be sent, and tells why when it is the first of a
  * call: those behind it have another one. */
-void packet_batch_send(struct packet_batch *batch, const struct packet_socket *sock, uint8_t family,
-                       enum probe_reason ret_reasons[PACKET_BATCH])
+void packet_batch_send(struct packet_batch *batch, const struct packet_socket *sock,
+                       enum packet_out out, enum probe_reason ret_reasons[PACKET_BATCH])
 {
-    int fd = sender_of(sock, family);
+    int fd = sender_of(sock, out);
     unsigned at = 0;
 
     while (at < batch->n) {

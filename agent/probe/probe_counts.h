@@ -10,30 +10,32 @@
 
 /* X(index, name in the registry, help). Since the start of the thread, unless the help says "now"
  * or "longest". At rest, started = finished + abandoned. */
-#define PROBE_COUNTS(X)                                                                        \
-    X(PROBE_N_TARGETS, "probe_targets", "targets probed now")                                  \
-    X(PROBE_N_IN_FLIGHT, "probes_in_flight", "probes under way now")                           \
-    X(PROBE_N_STARTED, "probes_started", "probes begun")                                       \
-    X(PROBE_N_FINISHED, "probes_finished", "probes with a result; see probe_results")          \
-    X(PROBE_N_ABANDONED, "probes_abandoned", "probes given up because their target went")      \
-    X(PROBE_N_BY_CONNECT, "probes_by_connect", "of those begun, by the engine \"connect\"")    \
-    X(PROBE_N_BY_PACKET, "probes_by_packet", "of those begun, by the engine \"packet\"")       \
-    X(PROBE_N_BY_UDP, "probes_by_udp", "of those begun, by the engine \"udp\"")                \
-    X(PROBE_N_ICMP_IGNORED, "probe_icmp_ignored",                                              \
-      "ICMP messages about probes of the engine \"udp\" that say nothing of their backend")    \
-    X(PROBE_N_REFUSALS_SHARED, "probe_refusals_shared",                                        \
-      "udp probes that failed because another check was told that the port is closed")         \
-    X(PROBE_N_PACKETS_IGNORED, "probe_packets_ignored",                                        \
-      "packets to ports of the engine \"packet\" that answer no probe of it")                  \
-    X(PROBE_N_PACKETS_DROPPED, "probe_packets_dropped",                                        \
-      "such packets that found no room: timeouts of that time are inconclusive")               \
-    X(PROBE_N_DELAYED, "probes_delayed", "probes begun late by the limit of probes in flight") \
-    X(PROBE_DELAY_MAX_NS, "probe_delay_max_ns", "longest delay by that limit")                 \
-    X(PROBE_N_LOST, "probes_lost", "probes without a result in time: a defect of this agent")  \
-    X(PROBE_N_DROPPED, "probe_results_dropped",                                                \
-      "results replaced by a newer one of their target because nobody took them")              \
-    X(PROBE_STALLED_NS, "probe_stalled_ns", "time the probe thread woke too late")             \
-    X(PROBE_LATE_MAX_NS, "probe_late_max_ns", "longest such time")                             \
+#define PROBE_COUNTS(X)                                                                         \
+    X(PROBE_N_TARGETS, "probe_targets", "targets probed now")                                   \
+    X(PROBE_N_IN_FLIGHT, "probes_in_flight", "probes under way now")                            \
+    X(PROBE_N_STARTED, "probes_started", "probes begun")                                        \
+    X(PROBE_N_FINISHED, "probes_finished", "probes with a result; see probe_results")           \
+    X(PROBE_N_ABANDONED, "probes_abandoned", "probes given up because their target went")       \
+    X(PROBE_N_BY_CONNECT, "probes_by_connect", "of those begun, by the engine \"connect\"")     \
+    X(PROBE_N_BY_PACKET, "probes_by_packet", "of those begun, by the engine \"packet\"")        \
+    X(PROBE_N_BY_UDP, "probes_by_udp", "of those begun, by the engine \"udp\"")                 \
+    X(PROBE_N_SYNS_BY_IP, "probe_syns_by_ip", "SYNs of the engine \"packet\", by the IP layer") \
+    X(PROBE_N_SYNS_BY_LINK, "probe_syns_by_link", "SYNs of it, handed to a link as frames")     \
+    X(PROBE_N_ICMP_IGNORED, "probe_icmp_ignored",                                               \
+      "ICMP messages about probes of the engine \"udp\" that say nothing of their backend")     \
+    X(PROBE_N_REFUSALS_SHARED, "probe_refusals_shared",                                         \
+      "udp probes that failed because another check was told that the port is closed")          \
+    X(PROBE_N_PACKETS_IGNORED, "probe_packets_ignored",                                         \
+      "packets to ports of the engine \"packet\" that answer no probe of it")                   \
+    X(PROBE_N_PACKETS_DROPPED, "probe_packets_dropped",                                         \
+      "such packets that found no room: timeouts of that time are inconclusive")                \
+    X(PROBE_N_DELAYED, "probes_delayed", "probes begun late by the limit of probes in flight")  \
+    X(PROBE_DELAY_MAX_NS, "probe_delay_max_ns", "longest delay by that limit")                  \
+    X(PROBE_N_LOST, "probes_lost", "probes without a result in time: a defect of this agent")   \
+    X(PROBE_N_DROPPED, "probe_results_dropped",                                                 \
+      "results replaced by a newer one of their target because nobody took them")               \
+    X(PROBE_STALLED_NS, "probe_stalled_ns", "time the probe thread woke too late")              \
+    X(PROBE_LATE_MAX_NS, "probe_late_max_ns", "longest such time")                              \
     X(PROBE_SUSPENDED_NS, "probe_suspended_ns", "time this machine was suspended")
 
 enum probe_count {

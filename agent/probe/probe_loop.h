@@ -23,6 +23,7 @@
 
 #include "agent/core/probe_schedule.h"
 #include "agent/loop/ring.h"
+#include "agent/probe/packet_way.h"
 #include "agent/probe/probe_counts.h"
 #include "agent/probe/probe_engine.h"
 #include "agent/probe/probe_plan.h"
@@ -51,7 +52,8 @@ struct probe_lane {
 struct probe_loop_options {
     uint64_t node_id; /* seeds the offsets of first probes */
     uint32_t in_flight_max;
-    uint64_t slot_ns;   /* probes start at an edge of such a slot; 0 = when they are due */
+    uint64_t slot_ns; /* probes start at an edge of such a slot; 0 = when they are due */
+    enum packet_send half_open_send;
     uint32_t n_allowed; /* 0 = this node has no list of its own */
     struct cidr allowed[LIMIT_CIDRS];
 };

@@ -24,6 +24,7 @@ struct job {
     /* set before the thread starts */
     bool is_used;
     bool is_allowed; /* by this node's own list */
+    enum packet_send half_open_send;
     uint64_t cookie;
     struct target_id id; /* the caller's */
     struct probe_target target;
@@ -92,7 +93,13 @@ static struct probe_engine *open_engine(struct job *job)
     int rc;
 
     if (needed == PROBE_CAN_TCP_HALF_OPEN) {
-        rc = packet_engine_new(CAPACITY, &job->lateness, &job->counters, &engine, &err);
+        const struct packet_engine_options options = {
+            .capacity = CAPACITY,
+            .send = job->half_open_send,
+            .lateness = &job->lateness,
+            .counters = &job->counters,
+        };
+        rc = packet_engine_new(&options, &engine, &err);
     } else if ((needed & (PROBE_CAN_TCP_FULL | PROBE_CAN_HTTP | PROBE_OPTIONAL)) != 0) {
         rc = connect_engine_new(CAPACITY, &job->lateness, &engine, &err);
         if (rc == 0) {
@@ -265,6 +272,7 @@ int probe_now_start(struct probe_now *probes, uint64_t cookie, const struct prob
                              .results_wake = probes->results_wake};
     free_job->target.definition.check = &free_job->check;
     free_job->target.id = (struct target_id){.slot = 0, .birth = 1}; /* it is the only one there */
+    free_job->half_open_send = probes->options.half_open_send;
     free_job->is_allowed = probe_loop_allows(&probes->options, &target->definition.to.addr);
     return start_job(free_job, err);
 }

@@ -31,6 +31,8 @@ struct probe_thread {
     uint32_t capabilities;
     struct errmsg packet_problem;
     pthread_t id;
+    /* written by the thread, read by anybody */
+    struct packet_way way;
     /* the thread's own; the counters are read by anybody */
     struct probe_lateness lateness;
     struct probe_loop loop;
@@ -221,8 +223,14 @@ static int add_packet_engine(struct probe_thread *thread, uint32_t in_flight_max
                              struct errmsg *err)
 {
     struct probe_engine *engine;
-    int rc = packet_engine_new(in_flight_max, &thread->lateness, &thread->loop.counters, &engine,
-                               &thread->packet_problem);
+    const struct packet_engine_options options = {
+        .capacity = in_flight_max,
+        .send = thread->loop.options.half_open_send,
+        .lateness = &thread->lateness,
+        .counters = &thread->loop.counters,
+        .way = &thread->way,
+    };
+    int rc = packet_engine_new(&options, &engine, &thread->packet_problem);
 
     if (rc == 0) {
         add_engine(thread, engine);
@@ -339,6 +347,11 @@ void probe_thread_counts(const struct probe_thread *thread, struct probe_counts 
 const char *probe_thread_packet_problem(const struct probe_thread *thread)
 {
     return thread->packet_problem.text;
+}
+
+const struct packet_way *probe_thread_way(const struct probe_thread *thread)
+{
+    return &thread->way;
 }
 
 uint32_t probe_thread_capabilities(const struct probe_thread *thread)

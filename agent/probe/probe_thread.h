@@ -52,6 +52,8 @@ uint32_t probe_thread_capabilities(const struct probe_thread *thread);
 /* Why half-open probes cannot be made though options.makes_packets said so, a sentence that lives
  * with the thread; empty when they can. */
 const char *probe_thread_packet_problem(const struct probe_thread *thread);
+/* How half-open probes leave, now. Lives with the thread. */
+const struct packet_way *probe_thread_way(const struct probe_thread *thread);
 /* For watchdog_add. */
 pthread_t probe_thread_id(const struct probe_thread *thread);
 

@@ -226,6 +226,10 @@ int handle_describe_node(const struct view *view, const ProtobufCMessage *reques
     probes->n_in_flight = node.n_probes_in_flight;
     probes->half_open_problem =
         wire_text(view->arena, node.half_open_problem != NULL ? node.half_open_problem : "");
+    probes->half_open_send =
+        wire_text(view->arena, node.half_open_send != NULL ? node.half_open_send : "");
+    probes->half_open_send_reason = wire_text(
+        view->arena, node.half_open_send_reason != NULL ? node.half_open_send_reason : "");
     response->probe_engine = probes;
     response->n_peers = peers_new(view, &response->peers);
     response->time = wire_timestamp_new(view->arena, view->wall_ms);

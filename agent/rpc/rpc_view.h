@@ -91,7 +91,10 @@ struct rpc_node {
     char capabilities[128]; /* comma-separated */
     const char
         *half_open_problem; /* why there are no half-open probes; NULL or empty = there are */
-    const char *libraries;  /* comma-separated, "raft 0.22.1,libzmq 4.3.4" */
+    /* How they leave, and why so; NULL or empty without them. Static. */
+    const char *half_open_send;
+    const char *half_open_send_reason;
+    const char *libraries; /* comma-separated, "raft 0.22.1,libzmq 4.3.4" */
     char mesh_address[ENDPOINT_TEXT_BYTES];
     char raft_address[ENDPOINT_TEXT_BYTES];
     uint32_t feature_level;

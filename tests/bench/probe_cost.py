@@ -29,6 +29,8 @@ POINTS = {
     "half-open": ("half-open", (4000, 100), (1000, 10), 4.0),
     "half-open-10000": ("half-open", (10000, 1000), (10000, 1000), 3.5),
     "half-open-1000": ("half-open", (1000, 1000), (1000, 1000), 3.0),
+    "half-open-ip": ("half-open", (4000, 100), (1000, 10), None),
+    "half-open-ip-10000": ("half-open", (10000, 1000), (10000, 1000), None),
     "full": ("full", (2000, 100), (1000, 10), 1.8),
     "http": ("http", (1000, 100), (1000, 10), 1.6),
     "http-1000": ("http", (1000, 1000), (1000, 1000), None),
@@ -36,6 +38,9 @@ POINTS = {
     "flat-1000": ("half-open", (1000, 100), None, None),
     "flat-100000": ("half-open", (100000, 10000), None, None),
 }
+# How half-open probes leave: agent's option half-open-send.
+WAY = "link"
+WAYS = {"half-open-ip": "ip", "half-open-ip-10000": "ip"}
 BOUND = 10  # a goal missed by more is a failure
 MEMORY_GOAL_BYTES = 1024
 SETTLE_S = 1.2  # more than an interval of those with a rate
@@ -60,9 +65,10 @@ def measure(rival, far, kind, load, window_s):
             "by_thread": by_thread, "counts": rival.probes()}
 
 
-def one_life(kind_of_rival, options, kind, load, window_s):
+def one_life(kind_of_rival, options, kind, load, agent_options=()):
     far = Far(options.bin, kind == "http")
-    rival = kind_of_rival(far, options)
+    rival = kind_of_rival(far, options, *agent_options)
+    window_s = options.window_ms / 1000
     try:
         return measure(rival, far, kind, load, window_s)
     finally:
@@ -71,11 +77,15 @@ def one_life(kind_of_rival, options, kind, load, window_s):
 
 
 def check_engine(name, kind, counts):
-    """Which engine made them."""
+    """Which engine made them, and by which way."""
     engine = "packet" if kind == "half-open" else "connect"
     other = "connect" if kind == "half-open" else "packet"
     check(counts["probes_by_" + engine] > 0 and counts["probes_by_" + other] == 0,
           "%s: not by the engine %s" % (name, engine))
+    if kind == "half-open":
+        way, other = WAYS.get(name, WAY), "link" if name in WAYS else "ip"
+        check(counts["probe_syns_by_" + way] > 10 * counts["probe_syns_by_" + other],
+              "%s: not sent by the %s" % (name, way))
     failed = {word: n for word, n in counts.items()
               if word.startswith("probe_results{") and n > 0 and "{ok}" not in word}
     check(sum(failed.values()) <= counts["probes_finished"] / 100,
@@ -91,9 +101,10 @@ def run_point(name, options):
     kind, ours, theirs, goal = POINTS[name]
     rounds = []
     for _ in range(options.rounds):
-        of_jury = one_life(Jury, options, kind, ours, options.window_ms / 1000)
+        of_jury = one_life(Jury, options, kind, ours,
+                           [("--half-open-send", WAYS.get(name, WAY))])
         check_engine(name, kind, of_jury["counts"])
-        of_haproxy = theirs and one_life(Haproxy, options, kind, theirs, options.window_ms / 1000)
+        of_haproxy = theirs and one_life(Haproxy, options, kind, theirs)
         rounds.append((of_jury, of_haproxy))
     mine = [a["us"] for a, _ in rounds]
     threads = max((a["by_thread"] for a, _ in rounds[:1]), key=len)

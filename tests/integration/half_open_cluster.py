@@ -61,6 +61,7 @@ def test(options):
                 check(counts["probe_results{ok}"] > 0, "node %d has no pass" % node)
                 check("engine connect, packet (tcp-full, tcp-half-open, http," in text and
                       "inconclusive here" not in text, "node describe: %s" % text)
+                check("half-open probes are sent by the" in text, "node describe: %s" % text)
         check(b2.n_requests == 0, "the application saw a probe")
 
         b1.start()

@@ -157,18 +157,18 @@ class QuietAgent(Agent):
 class AgentAlone(Cluster):
     """A cluster of one."""
 
-    def __init__(self, options, prefix):
+    def __init__(self, options, prefix, agent_options):
         super().__init__(options, 0)
-        self.agents[1] = QuietAgent(self, 1)
+        self.agents[1] = QuietAgent(self, 1, agent_options)
         self.agents[1].prefix = prefix
 
 
 class Jury:
     name = "jury"
 
-    def __init__(self, far, options):
+    def __init__(self, far, options, agent_options=()):
         self.cluster = AgentAlone(options, ["ip", "netns", "exec", far.cable.near, "taskset", "-c",
-                                            "0"])
+                                            "0"], agent_options)
         self.cluster.__enter__()
 
     def start(self, kind, n_targets, interval_ms):

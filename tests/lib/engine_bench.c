@@ -66,7 +66,9 @@ bool bench_init_packet(struct engine_bench *bench, uint32_t capacity)
 {
     prepare(bench);
     bench->handshake = TCP_HALF_OPEN;
-    int rc = packet_engine_new(capacity, &bench->lateness, &bench->counters, &bench->engine, NULL);
+    const struct packet_engine_options options = {
+        .capacity = capacity, .lateness = &bench->lateness, .counters = &bench->counters};
+    int rc = packet_engine_new(&options, &bench->engine, NULL);
     assert_true(rc == 0 || rc == ERR_DENIED);
     return rc == 0;
 }

@@ -10,8 +10,12 @@ NEAR_6, FAR_6 = "fd23:1::1", "fd23:1::2"
 
 
 class Cable:
+    n_made = 0
+
     def __init__(self):
-        self.near, self.far = f"jury-near-{os.getpid()}", f"jury-far-{os.getpid()}"
+        Cable.n_made += 1
+        self.near, self.far = (f"jury-{end}-{os.getpid()}" + "-%d" % Cable.n_made *
+                               (Cable.n_made > 1) for end in ("near", "far"))
         atexit.register(self.remove)
         for name in (self.near, self.far):
             run(f"ip netns add {name}")

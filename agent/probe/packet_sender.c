@@ -1,0 +1,120 @@
+#include "agent/probe/packet_sender.h"
+
+#include "common/base/clock.h"
+
+static bool is_by_link(const struct packet_sender *sender)
+{
+    return atomic_load_explicit(&sender->way->send, memory_order_relaxed) == PACKET_SEND_LINK;
+}
+
+static void set_way(struct packet_sender *sender, enum packet_send send, uint32_t why)
+{
+    atomic_store_explicit(&sender->way->send, send, memory_order_relaxed);
+    atomic_store_explicit(&sender->way->send_why, why, memory_order_relaxed);
+}
+
+void packet_sender_open(struct packet_sender *sender)
+{
+    sender->guarded_ns = 0;
+    if (sender->choice != PACKET_SEND_AUTO) {
+        set_way(sender, (enum packet_send)sender->choice, PACKET_WAY_CHOSEN);
+    }
+    if (sender->choice != PACKET_SEND_IP) {
+        link_hops_open(&sender->hops);
+    }
+    packet_sender_refresh(sender, 1, clock_monotonic_ns());
+}
+
+void packet_sender_close(struct packet_sender *sender)
+{
+    link_hops_close(&sender->hops);
+    link_guard_close(&sender->guard);
+}
+
+void packet_sender_refresh(struct packet_sender *sender, uint32_t generation, uint64_t now_ns)
+{
+    sender->now_ns = now_ns;
+    if (sender->choice == PACKET_SEND_AUTO &&
+        (sender->guarded_ns == 0 || now_ns - sender->guarded_ns >= PACKET_GUARD_NS)) {
+        enum link_obstacle obstacle = link_guard_look(&sender->guard);
+
+        sender->guarded_ns = now_ns;
+        set_way(sender, obstacle == LINK_CLEAR ? PACKET_SEND_LINK : PACKET_SEND_IP, obstacle);
+    }
+    if (is_by_link(sender)) {
+        link_hops_refresh(&sender->hops, generation);
+    }
+}
+
+static enum packet_out out_of(uint8_t family)
+{
+    return family == ADDR_IPV6 ? PACKET_OUT_IPV6 : PACKET_OUT_IPV4;
+}
+
+static void send_out(struct packet_sender *sender, enum packet_out out);
+
+static void put(struct packet_sender *sender, enum packet_out out, uint32_t place)
+{
+    struct packet_batch *batch = &sender->batches[out];
+
+    sender->places[out][batch->n - 1] = place;
+    if (batch->n == PACKET_BATCH) {
+        send_out(sender, out);
+    }
+}
+
+/* Hand over one batch. What a link refuses becomes part of another one. */
+static void send_out(struct packet_sender *sender, enum packet_out out)
+{
+    enum probe_reason reasons[PACKET_BATCH];
+    struct packet_batch *batch = &sender->batches[out];
+    unsigned n = batch->n;
+    unsigned n_sent = 0;
+
+    packet_batch_send(batch, sender->sock, out, reasons);
+    for (unsigned i = 0; i < n; i++) {
+        uint32_t place = sender->places[out][i];
+
+        if (reasons[i] != REASON_NONE && out == PACKET_OUT_LINK) {
+            const struct packet_tcp *tcp = &batch->messages[i].tcp;
+            enum packet_out other = out_of(tcp->to.addr.family);
+
+            packet_batch_add(&sender->batches[other], tcp);
+            put(sender, other, place);
+            continue;
+        }
+        n_sent += reasons[i] == REASON_NONE ? 1 : 0;
+        sender->sent(sender->user, place, reasons[i]);
+    }
+    probe_counters_add(sender->counters,
+                       out == PACKET_OUT_LINK ? PROBE_N_SYNS_BY_LINK : PROBE_N_SYNS_BY_IP, n_sent);
+}
+
+void packet_sender_add(struct packet_sender *sender, const struct packet_tcp *tcp, uint32_t slot,
+                       uint32_t place, bool is_repeat)
+{
+    enum packet_out out = out_of(tcp->to.addr.family);
+    struct link_hop hop;
+
+    if (is_by_link(sender) && !is_repeat &&
+        link_hops_find(&sender->hops, slot, &tcp->from.addr, &tcp->to.addr, sender->now_ns, &hop)) {
+        out = PACKET_OUT_LINK;
+        packet_batch_add_link(&sender->batches[out], tcp, &hop);
+    } else {
+        packet_batch_add(&sender->batches[out], tcp);
+    }
+    put(sender, out, place);
+}
+
+/* The link first: what it refuses goes out with the others. */
+void packet_sender_flush(struct packet_sender *sender)
+{
+    send_out(sender, PACKET_OUT_LINK);
+    send_out(sender, PACKET_OUT_IPV4);
+    send_out(sender, PACKET_OUT_IPV6);
+}
+
+void packet_sender_forget(struct packet_sender *sender, uint32_t slot)
+{
+    link_hops_forget(&sender->hops, slot);
+}

@@ -1,0 +1,30 @@
+#include "agent/probe/packet_way.h"
+
+#include <string.h>
+
+enum packet_send packet_send_of(const char *word)
+{
+    return strcmp(word, "ip") == 0     ? PACKET_SEND_IP
+           : strcmp(word, "link") == 0 ? PACKET_SEND_LINK
+                                       : PACKET_SEND_AUTO;
+}
+
+const char *packet_way_send(const struct packet_way *way)
+{
+    switch ((enum packet_send)atomic_load_explicit(&way->send, memory_order_relaxed)) {
+    case PACKET_SEND_IP:
+        return "ip";
+    case PACKET_SEND_LINK:
+        return "link";
+    case PACKET_SEND_AUTO:
+        break;
+    }
+    return "";
+}
+
+const char *packet_way_send_why(const struct packet_way *way)
+{
+    uint32_t why = atomic_load_explicit(&way->send_why, memory_order_relaxed);
+
+    return why == PACKET_WAY_CHOSEN ? "as configured" : link_obstacle_text((enum link_obstacle)why);
+}
