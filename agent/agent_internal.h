@@ -64,18 +64,24 @@ struct agent_request {
     uint64_t rpc_cookie; /* OWNER_RPC */
 };
 
+/* A layout is nowhere but in its file: the next one is built with what is read from there. */
+struct agent_layout_file {
+    uint64_t number;
+    size_t n_bytes; /* 0 = there is none */
+    uint32_t crc;
+};
+
 /* One layout at a time is built on the pool; the newest catalog waits for its turn. */
 struct agent_layout {
     uv_work_t work;
     uv_timer_t timer; /* when the next may begin */
     bool is_busy;
-    bool is_blocked;         /* less than TABLE_LAYOUT_INTERVAL_MS since the last */
-    bool is_late;            /* the newest could not be published */
-    struct catalog *waiting; /* reference; NULL = none */
-    struct catalog *catalog; /* being built; reference */
-    struct fwd_layout last;  /* published; read by the pool meanwhile */
-    struct fwd_layout built;
-    uint64_t number;
+    bool is_blocked;                    /* less than TABLE_LAYOUT_INTERVAL_MS since the last */
+    bool is_late;                       /* the newest could not be published */
+    struct catalog *waiting;            /* reference; NULL = none */
+    struct catalog *catalog;            /* being built; reference */
+    struct agent_layout_file published; /* read by the pool meanwhile */
+    struct agent_layout_file built;
     int rc;
     struct errmsg err;
 };

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "agent/agent_internal.h"
-#include "agent/table/table_layout.h"
+#include "agent/table/table_map.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/units.h"
@@ -83,23 +83,47 @@ void agent_table_write(struct agent *agent, const struct row_word rows[], size_t
 
 /* --- layouts --- */
 
+/* What was written there; NULL: it is not there as it was, and costs nothing but time. */
+static struct table_map *read_layout(const struct agent *agent, const struct agent_layout_file *as)
+{
+    char name[TABLE_NAME_BYTES];
+    const struct table_file file = {.dir = agent->table_dir,
+                                    .name = table_layout_name(as->number, name),
+                                    .n_bytes_max = as->n_bytes};
+    struct errmsg err;
+    struct table_map *map;
+
+    if (as->n_bytes == 0 || table_map_copy(&file, &map, &err) != 0) {
+        return NULL;
+    }
+    if (map->n_bytes != as->n_bytes || fwd_layout_crc(map->bytes, map->n_bytes) != as->crc) {
+        table_map_unref(map);
+        return NULL;
+    }
+    return map;
+}
+
 /* Pool thread. Touches only what agent_layout says is its own meanwhile. */
 static void build_layout(uv_work_t *work)
 {
     struct agent *agent = work->data;
     struct agent_layout *layout = &agent->layout;
+    struct table_map *last = read_layout(agent, &layout->published);
+    const struct fwd_layout before = {.bytes =
+                                          last != NULL ? (uint8_t *)(uintptr_t)last->bytes : NULL,
+                                      .n_bytes = layout->published.n_bytes};
+    struct fwd_layout built = {.bytes = NULL};
 
-    layout->rc =
-        fwd_layout_from_catalog(layout->catalog, layout->last.bytes != NULL ? &layout->last : NULL,
-                                &layout->built, &layout->err);
-    if (layout->rc != 0) {
-        return;
+    layout->rc = fwd_layout_from_catalog(layout->catalog, last != NULL ? &before : NULL, &built,
+                                         &layout->err);
+    if (layout->rc == 0) {
+        layout->built.n_bytes = built.n_bytes;
+        layout->built.crc = ((const struct jury_layout *)(const void *)built.bytes)->crc32c;
+        layout->rc = table_layout_store(agent->table_dir, layout->built.number, built.bytes,
+                                        built.n_bytes, &layout->err);
     }
-    layout->rc = table_layout_store(agent->table_dir, layout->number, layout->built.bytes,
-                                    layout->built.n_bytes, &layout->err);
-    if (layout->rc != 0) {
-        fwd_layout_close(&layout->built);
-    }
+    fwd_layout_close(&built);
+    table_map_unref(last);
 }
 
 static void next_layout(struct agent *agent);
@@ -141,20 +165,17 @@ static void layout_built(struct agent *agent)
     uint64_t revision = catalog_revision(layout->catalog);
 
     write_late(agent, revision);
-    layout->rc = table_writer_publish(agent->table, layout->number, catalog_n_rows(layout->catalog),
-                                      revision, &layout->err);
+    layout->rc = table_writer_publish(agent->table, layout->built.number,
+                                      catalog_n_rows(layout->catalog), revision, &layout->err);
     if (layout->rc != 0) {
-        fwd_layout_close(&layout->built);
         layout_failed(agent);
         return;
     }
-    fwd_layout_close(&layout->last);
-    layout->last = layout->built;
-    layout->built = (struct fwd_layout){.bytes = NULL};
+    layout->published = layout->built;
     layout->is_late = false;
     agent->counts.layouts++;
     log_event(LOG_LEVEL_DEBUG, "layout_published", "revision=%llu bytes=%zu generation=%llu",
-              (unsigned long long)revision, layout->last.n_bytes,
+              (unsigned long long)revision, layout->published.n_bytes,
               (unsigned long long)table_writer_generation(agent->table));
     block_layouts(agent, TABLE_LAYOUT_INTERVAL_MS);
 }
@@ -166,11 +187,9 @@ static void on_layout_built(uv_work_t *work, int status)
 
     (void)status;
     layout->is_busy = false;
-    if (agent->is_stopping) {
-        fwd_layout_close(&layout->built);
-    } else if (layout->rc != 0) {
+    if (!agent->is_stopping && layout->rc != 0) {
         layout_failed(agent);
-    } else {
+    } else if (!agent->is_stopping) {
         layout_built(agent);
     }
     catalog_unref(layout->catalog);
@@ -186,7 +205,7 @@ static void next_layout(struct agent *agent)
     }
     layout->catalog = layout->waiting;
     layout->waiting = NULL;
-    layout->number = table_writer_next_layout(agent->table);
+    layout->built = (struct agent_layout_file){.number = table_writer_next_layout(agent->table)};
     layout->err.text[0] = '\0';
     layout->work.data = agent;
     layout->is_busy = true;
@@ -372,7 +391,6 @@ void agent_table_tick(struct agent *agent)
 void agent_table_close(struct agent *agent)
 {
     catalog_unref(agent->layout.waiting);
-    fwd_layout_close(&agent->layout.last);
     table_writer_close(agent->table);
     status_reader_free(agent->status_reader);
 }

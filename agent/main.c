@@ -1,4 +1,5 @@
 /* jury-agent: options, checks, and then agent_run. */
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,9 @@
 #include "agent/preflight.h"
 #include "agent/table/table_rescue.h"
 #include "common/base/log.h"
+
+#define HEAP_BLOCK_BYTES (64 * 1024)
+#define HEAPS 2
 
 static int fail(int rc, const struct errmsg *err)
 {
@@ -37,6 +41,16 @@ static int run(const struct agent_config *config, struct key_pair *key)
     }
     sodium_free(keys);
     return rc == 0 ? AGENT_EXIT_STOPPED : fail(rc, &err);
+}
+
+/* What a change of the catalog or a snapshot takes for a moment goes back to the system: blocks of
+ * this size are mapped by themselves, always, and few threads allocate so much that they need a
+ * heap of their own. Before the first thread. */
+static void tune_heap(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK_BYTES);
+    (void)mallopt(M_TRIM_THRESHOLD, HEAP_BLOCK_BYTES);
+    (void)mallopt(M_ARENA_MAX, HEAPS);
 }
 
 static int check_and_run(const struct options *options, enum agent_command command)
@@ -94,6 +108,7 @@ int main(int argc, char *argv[])
     struct errmsg err = {""};
 
     signal(SIGPIPE, SIG_IGN);
+    tune_heap();
     watchdog_install_backtrace();
     table_rescue_install();
     /* Raft's segment work, layouts and last-known-good share libuv's pool. */

@@ -5,6 +5,7 @@
 
 #include "agent/core/engine_state.h"
 #include "common/base/err.h"
+#include "common/base/spare.h"
 
 static int grow(void **array, size_t item_bytes, uint32_t n_before, uint32_t n_after)
 {
@@ -16,18 +17,6 @@ static int grow(void **array, size_t item_bytes, uint32_t n_before, uint32_t n_a
     memset(grown + n_before * item_bytes, 0, (n_after - n_before) * item_bytes);
     *array = grown;
     return 0;
-}
-
-/* So that a catalog that grows by one backend at a time is not copied each time, and that little is
- * spare. */
-static uint32_t round_up(uint32_t n)
-{
-    uint32_t step = 64;
-
-    while (step * 32 < n) {
-        step *= 2;
-    }
-    return (n + step - 1) / step * step;
 }
 
 /* Of one scope at a time. */
@@ -51,7 +40,7 @@ static int reserve_slots(struct engine *engine, uint32_t n_slots)
     if (n_slots <= engine->n_slots) {
         return 0;
     }
-    n_slots = round_up(n_slots);
+    n_slots = spare_round_up(n_slots);
     if ((engine->history != NULL && history_reserve(engine->history, n_slots, 0) != 0) ||
         votes_reserve(engine->votes, n_slots) != 0 ||
         id_set_reserve(&engine->dirty_slots, n_slots) != 0 ||
@@ -70,7 +59,7 @@ static int reserve_shares(struct engine *engine, uint32_t n_slots)
     if (n_slots <= engine->n_shares) {
         return 0;
     }
-    n_slots = round_up(n_slots);
+    n_slots = spare_round_up(n_slots);
     if (timers_reserve(&engine->share_timers, n_slots) != 0 ||
         id_set_reserve(&engine->orders_due, n_slots) != 0 ||
         grow((void **)&engine->shares, sizeof *engine->shares, engine->n_shares, n_slots) != 0) {
@@ -86,7 +75,7 @@ static int reserve_parts(struct engine *engine, uint32_t n_slots)
     if (n_slots <= engine->n_parts) {
         return 0;
     }
-    n_slots = round_up(n_slots);
+    n_slots = spare_round_up(n_slots);
     if (id_set_reserve(&engine->uncomposed, n_slots) != 0 ||
         grow((void **)&engine->parts, sizeof *engine->parts, engine->n_parts, n_slots) != 0) {
         return ERR_NOMEM;
@@ -100,7 +89,7 @@ static int reserve_dependencies(struct engine *engine, uint32_t n_rows)
     if (n_rows <= engine->n_dependencies) {
         return 0;
     }
-    n_rows = round_up(n_rows);
+    n_rows = spare_round_up(n_rows);
     if (grow((void **)&engine->dependencies, sizeof *engine->dependencies, engine->n_dependencies,
              n_rows) != 0) {
         return ERR_NOMEM;
@@ -156,7 +145,7 @@ static int reserve_latencies(struct engine *engine, uint32_t n_slots)
     if (n_slots <= before) {
         return 0;
     }
-    n_slots = round_up(n_slots);
+    n_slots = spare_round_up(n_slots);
     uint32_t n_before = before < LIMIT_GROUP_ROWS ? before : LIMIT_GROUP_ROWS;
     uint32_t n = n_slots < LIMIT_GROUP_ROWS ? n_slots : LIMIT_GROUP_ROWS;
     if ((n > n_before && grow((void **)&engine->response_times, sizeof *engine->response_times,
@@ -187,7 +176,7 @@ static int reserve_rows(struct engine *engine, uint32_t n_rows)
     if (n_rows <= before) {
         return 0;
     }
-    n_rows = round_up(n_rows);
+    n_rows = spare_round_up(n_rows);
     if ((engine->history != NULL && history_reserve(engine->history, 0, n_rows) != 0) ||
         id_set_reserve(&engine->freed_rows, n_rows) != 0 ||
         id_set_reserve(&engine->waiting_drains, n_rows) != 0 ||
@@ -212,7 +201,7 @@ static int reserve_scopes(struct engine *engine, uint32_t n_scopes)
     if (n_scopes <= before) {
         return 0;
     }
-    n_scopes = round_up(n_scopes);
+    n_scopes = spare_round_up(n_scopes);
     if (id_set_reserve(&engine->dirty_scopes, n_scopes) != 0 ||
         timers_reserve(&engine->guard_timers, n_scopes) != 0 ||
         grow((void **)&engine->scopes, sizeof *engine->scopes, before, n_scopes) != 0) {
@@ -240,10 +229,12 @@ static int reserve_actions(const struct engine *engine, struct engine_actions *a
         }
     }
     if (actions->rows_capacity < engine->n_rows) {
-        if (grow((void **)&actions->rows, sizeof *actions->rows, actions->rows_capacity,
-                 engine->n_rows) != 0) {
+        /* Not wiped: likewise. */
+        struct row_word *rows = realloc(actions->rows, engine->n_rows * sizeof *rows);
+        if (rows == NULL) {
             return ERR_NOMEM;
         }
+        actions->rows = rows;
         actions->rows_capacity = engine->n_rows;
     }
     return 0;

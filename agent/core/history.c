@@ -266,10 +266,15 @@ static bool has_room(struct history *history)
     }
     uint32_t capacity = 2 * history->capacity < history->capacity_max ? 2 * history->capacity
                                                                       : history->capacity_max;
-    if (history->n_dropped > 0 || history->capacity == history->capacity_max ||
-        grow((void **)&history->ring, sizeof *history->ring, history->capacity, capacity) != 0) {
+    if (history->n_dropped > 0 || history->capacity == history->capacity_max) {
         return false;
     }
+    /* Not wiped: a place is read once something is there, and only then becomes memory. */
+    struct history_entry *ring = realloc(history->ring, capacity * sizeof *ring);
+    if (ring == NULL) {
+        return false;
+    }
+    history->ring = ring;
     history->capacity = capacity;
     return true;
 }

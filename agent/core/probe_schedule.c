@@ -8,6 +8,7 @@
 #include "common/base/hash.h"
 #include "common/base/limits.h"
 #include "common/base/plant.h"
+#include "common/base/spare.h"
 #include "common/base/units.h"
 
 #define ADDED_WINDOW_NS (UINT64_C(1000) * NS_PER_MS)
@@ -51,15 +52,13 @@ uint64_t probe_schedule_phase_ns(uint64_t node_id, const struct probe_target *ta
     return window_ns == 0 ? 0 : hash_64(&key, &what, sizeof what) % window_ns;
 }
 
-static int reserve(struct probe_schedule *schedule, uint32_t n_slots)
+int probe_schedule_reserve(struct probe_schedule *schedule, uint32_t n_slots)
 {
+    assert(n_slots <= LIMIT_TARGETS);
     if (n_slots <= schedule->n_slots) {
         return 0;
     }
-    uint32_t capacity = schedule->n_slots == 0 ? 64 : schedule->n_slots;
-    while (capacity < n_slots) {
-        capacity *= 2;
-    }
+    uint32_t capacity = spare_round_up(n_slots);
     int err = timers_reserve(&schedule->timers, capacity);
     if (err != 0) {
         return err;
@@ -83,18 +82,23 @@ int probe_schedule_add(struct probe_schedule *schedule, const struct probe_targe
     if (slot >= LIMIT_TARGETS) {
         return ERR_LIMIT;
     }
-    int err = reserve(schedule, slot + 1);
+    int err = probe_schedule_reserve(schedule, slot + 1);
     if (err != 0) {
         return err;
     }
     schedule->targets[slot] = (struct scheduled_target){
         .birth = target->id.birth,
-        .interval_ns = target->definition.check->interval_ms * NS_PER_MS,
+        .interval_ms = target->definition.check->interval_ms,
         .is_fixed = target->definition.check->pacing == PACING_FIXED,
     };
     timers_set(&schedule->timers, slot,
                now_ns + probe_schedule_phase_ns(schedule->node_id, target, is_at_start));
     return 0;
+}
+
+static uint64_t interval_of_ns(const struct scheduled_target *target)
+{
+    return target->interval_ms * NS_PER_MS;
 }
 
 static struct scheduled_target *find(struct probe_schedule *schedule, struct target_id id)
@@ -134,7 +138,7 @@ bool probe_schedule_start(struct probe_schedule *schedule, uint64_t now_ns,
 static uint64_t beat_of_start_ns(const struct scheduled_target *target, uint64_t due_ns,
                                  uint64_t now_ns)
 {
-    return target->is_fixed && now_ns < due_ns + target->interval_ns / BEAT_SLACK &&
+    return target->is_fixed && now_ns < due_ns + interval_of_ns(target) / BEAT_SLACK &&
                    !plant_is("fixed-drifts")
                ? due_ns
                : now_ns;
@@ -162,15 +166,15 @@ bool probe_schedule_start_near(struct probe_schedule *schedule, uint64_t until_n
 static uint64_t next_beat_ns(const struct scheduled_target *target, uint64_t end_ns)
 {
     uint64_t took_ns = end_ns - target->start_ns;
-    uint64_t n_beats = (took_ns + target->interval_ns - 1) / target->interval_ns;
+    uint64_t n_beats = (took_ns + interval_of_ns(target) - 1) / interval_of_ns(target);
 
-    return target->start_ns + (n_beats == 0 ? 1 : n_beats) * target->interval_ns;
+    return target->start_ns + (n_beats == 0 ? 1 : n_beats) * interval_of_ns(target);
 }
 
 /* The beat after `after_ns` and not later than an interval after it. */
 static uint64_t beat_after_ns(const struct scheduled_target *target, uint64_t after_ns)
 {
-    uint64_t interval_ns = target->interval_ns;
+    uint64_t interval_ns = interval_of_ns(target);
     uint64_t passed_ns = (after_ns % interval_ns + interval_ns - target->beat_ns % interval_ns) %
                          interval_ns; /* since the last beat */
 
@@ -179,10 +183,10 @@ static uint64_t beat_after_ns(const struct scheduled_target *target, uint64_t af
 
 static uint64_t after_pause_ns(const struct scheduled_target *target, uint64_t end_ns)
 {
-    if (target->beat_ns == 0 || target->interval_ns == 0) {
-        return end_ns + target->interval_ns;
+    if (target->beat_ns == 0 || interval_of_ns(target) == 0) {
+        return end_ns + interval_of_ns(target);
     }
-    uint64_t least_ns = end_ns + target->interval_ns - target->interval_ns / BEAT_SLACK;
+    uint64_t least_ns = end_ns + interval_of_ns(target) - interval_of_ns(target) / BEAT_SLACK;
     uint64_t beat_ns = beat_after_ns(target, end_ns);
     return beat_ns > least_ns ? beat_ns : least_ns;
 }
@@ -228,8 +232,8 @@ void probe_schedule_end(struct probe_schedule *schedule, struct target_id id, ui
         return;
     }
     timers_set(&schedule->timers, id.slot,
-               target->is_fixed && target->interval_ns > 0 ? next_beat_ns(target, end_ns)
-                                                           : after_pause_ns(target, end_ns));
+               target->is_fixed && interval_of_ns(target) > 0 ? next_beat_ns(target, end_ns)
+                                                              : after_pause_ns(target, end_ns));
 }
 
 void probe_schedule_postpone(struct probe_schedule *schedule, struct target_id id,

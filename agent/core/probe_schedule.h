@@ -21,11 +21,11 @@
 #include "agent/core/timers.h"
 
 struct scheduled_target {
-    uint64_t birth; /* 0 = the slot is free */
-    uint64_t interval_ns;
+    uint64_t birth;    /* 0 = the slot is free */
     uint64_t start_ns; /* of the probe in flight; with PACING_FIXED its beat */
     uint64_t beat_ns;  /* one of its beats; 0 = it has none */
-    bool is_fixed;     /* PACING_FIXED */
+    uint32_t interval_ms;
+    bool is_fixed; /* PACING_FIXED */
     bool in_flight;
     bool is_resting;
 };
@@ -44,6 +44,9 @@ void probe_schedule_close(struct probe_schedule *schedule);
 uint64_t probe_schedule_phase_ns(uint64_t node_id, const struct probe_target *target,
                                  bool is_at_start);
 
+/* Room for slots below n_slots, at most LIMIT_TARGETS: for a caller that takes on many. Errors:
+ * ERR_NOMEM. */
+int probe_schedule_reserve(struct probe_schedule *schedule, uint32_t n_slots);
 /* Take a target on, replacing the one that has its slot. now_ns: monotonic.
  * Errors: ERR_NOMEM, ERR_LIMIT (slot out of range). */
 int probe_schedule_add(struct probe_schedule *schedule, const struct probe_target *target,

@@ -5,6 +5,7 @@
 
 #include "agent/probe/packet_local.h"
 #include "common/base/plant.h"
+#include "common/base/spare.h"
 #include "common/base/units.h"
 
 void packet_sources_init(struct packet_sources *sources)
@@ -32,13 +33,10 @@ void packet_sources_refresh(struct packet_sources *sources)
 /* Where the slot's is kept; NULL: there is no memory for it. */
 static struct packet_source *room_of(struct packet_sources *sources, uint32_t slot)
 {
-    uint32_t n_slots = sources->n_slots == 0 ? 64 : sources->n_slots;
+    uint32_t n_slots = spare_round_up(slot + 1);
 
     if (slot < sources->n_slots) {
         return &sources->by_slot[slot];
-    }
-    while (n_slots <= slot) {
-        n_slots *= 2;
     }
     struct packet_source *by_slot = realloc(sources->by_slot, n_slots * sizeof *by_slot);
     if (by_slot == NULL) {

@@ -6,6 +6,7 @@
 
 #include "common/base/err.h"
 #include "common/base/plant.h"
+#include "common/base/spare.h"
 
 void probe_loop_init(struct probe_loop *loop, const struct probe_loop_options *options,
                      struct ring *results)
@@ -27,8 +28,10 @@ void probe_loop_close(struct probe_loop *loop)
     probe_schedule_close(&loop->schedule);
     probe_plan_release(loop->plan);
     free(loop->lanes);
+    free(loop->waiting);
     free(loop->waiting_slots);
     loop->lanes = NULL;
+    loop->waiting = NULL;
     loop->waiting_slots = NULL;
 }
 
@@ -46,14 +49,43 @@ void probe_loop_deny(struct probe_loop *loop, uint32_t capabilities)
 
 /* --- results --- */
 
+/* Room for results that wait, n_lanes in all: a reader that is in time never needs any. */
+static bool reserve_waiting(struct probe_loop *loop, uint32_t n_lanes)
+{
+    struct probe_result *waiting = malloc(n_lanes * sizeof *waiting);
+    uint32_t *slots = malloc(n_lanes * sizeof *slots);
+
+    if (waiting == NULL || slots == NULL) {
+        free(waiting);
+        free(slots);
+        return false;
+    }
+    for (uint32_t i = 0; i < loop->n_waiting; i++) {
+        uint32_t slot = loop->waiting_slots[(loop->waiting_first + i) % loop->n_lanes];
+
+        slots[i] = slot;
+        waiting[slot] = loop->waiting[slot];
+    }
+    free(loop->waiting);
+    free(loop->waiting_slots);
+    loop->waiting = waiting;
+    loop->waiting_slots = slots;
+    loop->waiting_first = 0;
+    return true;
+}
+
 static void wait_for_room(struct probe_loop *loop, uint32_t slot, const struct probe_result *result)
 {
     struct probe_lane *lane = &loop->lanes[slot];
 
+    if (loop->waiting == NULL && !reserve_waiting(loop, loop->n_lanes)) {
+        probe_counters_add(&loop->counters, PROBE_N_DROPPED, 1);
+        return;
+    }
     if (lane->has_waiting) {
         probe_counters_add(&loop->counters, PROBE_N_DROPPED, 1);
     }
-    lane->waiting = *result;
+    loop->waiting[slot] = *result;
     lane->has_waiting = true;
     if (!lane->is_queued) {
         assert(loop->n_waiting < loop->n_lanes);
@@ -79,10 +111,11 @@ static void hand_out(struct probe_loop *loop, const struct probe_result *result)
 static void flush_waiting(struct probe_loop *loop)
 {
     while (loop->n_waiting > 0) {
-        struct probe_lane *lane = &loop->lanes[loop->waiting_slots[loop->waiting_first]];
+        uint32_t slot = loop->waiting_slots[loop->waiting_first];
+        struct probe_lane *lane = &loop->lanes[slot];
 
         if (lane->has_waiting) {
-            if (!ring_push(loop->results, &lane->waiting)) {
+            if (!ring_push(loop->results, &loop->waiting[slot])) {
                 return;
             }
             loop->has_pushed = true;
@@ -110,8 +143,8 @@ static void on_result(void *user, const struct probe_result *result)
     assert(result->id.slot < loop->n_lanes);
     struct probe_lane *lane = &loop->lanes[result->id.slot];
     assert(lane->planned != NULL && lane->planned->target.id.birth == result->id.birth);
-    assert(lane->lost_ns != 0);
-    lane->lost_ns = 0;
+    assert(lane->in_flight);
+    lane->in_flight = false;
     loop->n_in_flight--;
     finish(loop, result);
 }
@@ -129,6 +162,11 @@ bool probe_loop_allows(const struct probe_loop_options *options, const struct ad
         }
     }
     return false;
+}
+
+static struct probe_engine *engine_of(const struct probe_loop *loop, const struct probe_lane *lane)
+{
+    return lane->engine == 0 ? NULL : loop->engines[lane->engine - 1];
 }
 
 /* A probe that this node does not make at all. */
@@ -162,22 +200,23 @@ static void start_probe(struct probe_loop *loop, struct target_id id, uint64_t n
     struct probe_lane *lane = &loop->lanes[id.slot];
 
     assert(lane->planned != NULL && lane->planned->target.id.birth == id.birth);
-    assert(lane->lost_ns == 0);
+    assert(!lane->in_flight);
     const struct probe_target *target = &lane->planned->target;
     probe_counters_add(&loop->counters, PROBE_N_STARTED, 1);
     if (!probe_loop_allows(&loop->options, &target->definition.to.addr)) {
         refuse(loop, id, REASON_LOCAL_FORBIDDEN, now_ns);
         return;
     }
-    if (lane->engine == NULL) {
+    struct probe_engine *engine = engine_of(loop, lane);
+    if (engine == NULL) {
         refuse(loop, id, why_none_can(loop, &target->definition), now_ns);
         return;
     }
     lane->start_ns = now_ns;
-    lane->lost_ns = now_ns + target->definition.check->timeout_ms * NS_PER_MS + PROBE_LOST_NS;
+    lane->in_flight = true;
     loop->n_in_flight++;
-    probe_counters_add(&loop->counters, lane->engine->counted_as, 1);
-    lane->engine->ops->submit(lane->engine, target);
+    probe_counters_add(&loop->counters, engine->counted_as, 1);
+    engine->ops->submit(engine, target);
 }
 
 /* The edge of a slot at which what is due then is started: the next one, or the one before if that
@@ -229,6 +268,13 @@ static void start_due(struct probe_loop *loop, uint64_t now_ns)
     }
 }
 
+static bool is_lost(const struct probe_lane *lane, uint64_t now_ns)
+{
+    return lane->in_flight &&
+           now_ns >= lane->start_ns + PROBE_LOST_NS +
+                         lane->planned->target.definition.check->timeout_ms * NS_PER_MS;
+}
+
 /* R-PROBE-2: no target stays unprobed for ever because one result went missing. */
 static void sweep(struct probe_loop *loop, uint64_t now_ns)
 {
@@ -239,9 +285,10 @@ static void sweep(struct probe_loop *loop, uint64_t now_ns)
     for (uint32_t slot = 0; slot < loop->n_lanes && loop->n_in_flight > 0; slot++) {
         struct probe_lane *lane = &loop->lanes[slot];
 
-        if (lane->lost_ns == 0 || now_ns < lane->lost_ns) {
+        if (!is_lost(lane, now_ns)) {
             continue;
         }
+        struct probe_engine *engine = engine_of(loop, lane);
         struct probe_result result = {
             .id = lane->planned->target.id,
             .probe_class = PROBE_INCONCLUSIVE,
@@ -249,8 +296,9 @@ static void sweep(struct probe_loop *loop, uint64_t now_ns)
             .start_ns = lane->start_ns,
             .end_ns = now_ns,
         };
-        lane->engine->ops->abandon(lane->engine, slot);
-        lane->lost_ns = 0;
+        assert(engine != NULL);
+        engine->ops->abandon(engine, slot);
+        lane->in_flight = false;
         loop->n_in_flight--;
         probe_counters_add(&loop->counters, PROBE_N_LOST, 1);
         finish(loop, &result);
@@ -307,32 +355,23 @@ uint64_t probe_loop_next_ns(const struct probe_loop *loop, uint64_t now_ns)
 
 static int reserve(struct probe_loop *loop, uint32_t n_lanes)
 {
-    uint32_t capacity = loop->n_lanes == 0 ? 64 : loop->n_lanes;
-
     if (n_lanes <= loop->n_lanes) {
         return 0;
     }
-    while (capacity < n_lanes) {
-        capacity *= 2;
+    int err = probe_schedule_reserve(&loop->schedule, n_lanes);
+    if (err != 0) {
+        return err;
     }
-    struct probe_lane *lanes = calloc(capacity, sizeof *lanes);
-    uint32_t *waiting_slots = calloc(capacity, sizeof *waiting_slots);
-    if (lanes == NULL || waiting_slots == NULL) {
-        free(lanes);
-        free(waiting_slots);
+    uint32_t capacity = spare_round_up(n_lanes);
+    struct probe_lane *lanes = realloc(loop->lanes, capacity * sizeof *lanes);
+    if (lanes == NULL) {
         return ERR_NOMEM;
     }
-    for (uint32_t i = 0; i < loop->n_lanes; i++) {
-        lanes[i] = loop->lanes[i];
-    }
-    for (uint32_t i = 0; i < loop->n_waiting; i++) {
-        waiting_slots[i] = loop->waiting_slots[(loop->waiting_first + i) % loop->n_lanes];
-    }
-    free(loop->lanes);
-    free(loop->waiting_slots);
+    memset(lanes + loop->n_lanes, 0, (capacity - loop->n_lanes) * sizeof *lanes);
     loop->lanes = lanes;
-    loop->waiting_slots = waiting_slots;
-    loop->waiting_first = 0;
+    if (loop->waiting != NULL && !reserve_waiting(loop, capacity)) {
+        return ERR_NOMEM;
+    }
     loop->n_lanes = capacity;
     return 0;
 }
@@ -342,11 +381,12 @@ static void leave(struct probe_loop *loop, uint32_t slot)
     struct probe_lane *lane = &loop->lanes[slot];
 
     probe_schedule_remove(&loop->schedule, lane->planned->target.id);
-    if (lane->engine != NULL) {
-        lane->engine->ops->abandon(lane->engine, slot);
+    struct probe_engine *engine = engine_of(loop, lane);
+    if (engine != NULL) {
+        engine->ops->abandon(engine, slot);
     }
-    if (lane->lost_ns != 0) {
-        lane->lost_ns = 0;
+    if (lane->in_flight) {
+        lane->in_flight = false;
         loop->n_in_flight--;
         probe_counters_add(&loop->counters, PROBE_N_ABANDONED, 1);
     }
@@ -355,20 +395,21 @@ static void leave(struct probe_loop *loop, uint32_t slot)
         probe_counters_add(&loop->counters, PROBE_N_DROPPED, 1);
     }
     lane->planned = NULL;
-    lane->engine = NULL;
+    lane->engine = 0;
 }
 
-static struct probe_engine *choose_engine(struct probe_loop *loop,
-                                          const struct target_definition *definition)
+/* As a lane has it. */
+static uint8_t choose_engine(const struct probe_loop *loop,
+                             const struct target_definition *definition)
 {
     uint32_t needed = probe_capability_of(definition);
 
-    for (uint32_t i = 0; i < loop->n_engines; i++) {
+    for (uint8_t i = 0; i < loop->n_engines; i++) {
         if ((loop->engines[i]->capabilities & needed) != 0) {
-            return loop->engines[i];
+            return (uint8_t)(i + 1);
         }
     }
-    return NULL;
+    return 0;
 }
 
 static int enter(struct probe_loop *loop, const struct planned_target *planned, uint64_t now_ns)
@@ -407,6 +448,10 @@ int probe_loop_take_plan(struct probe_loop *loop, struct probe_plan *plan, uint6
     int first_err = 0;
 
     leave_what_went(loop, plan);
+    if (plan->n_targets > 0) {
+        /* All at once; without memory for all of them, as many as there is room for. */
+        (void)reserve(loop, plan->targets[plan->n_targets - 1]->target.id.slot + 1);
+    }
     for (uint32_t i = 0; i < plan->n_targets; i++) {
         const struct planned_target *planned = plan->targets[i];
         uint32_t slot = planned->target.id.slot;

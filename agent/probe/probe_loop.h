@@ -41,12 +41,11 @@
 /* A target's place in the thread, by slot. */
 struct probe_lane {
     const struct planned_target *planned; /* of the current plan; NULL = free */
-    struct probe_engine *engine;          /* NULL = none can make this kind */
     uint64_t start_ns;                    /* of the probe in flight */
-    uint64_t lost_ns;                     /* 0 = none in flight */
-    struct probe_result waiting;          /* for room in the ring */
-    bool has_waiting;
-    bool is_queued; /* in waiting_slots */
+    uint8_t engine;                       /* index + 1; 0 = none can make this kind */
+    bool in_flight;
+    bool has_waiting; /* a result, for room in the ring */
+    bool is_queued;   /* in waiting_slots */
 };
 
 struct probe_loop_options {
@@ -73,6 +72,8 @@ struct probe_loop {
     uint32_t n_in_flight;
     uint64_t full_ns; /* last time at which a due probe had to wait */
     uint64_t sweep_ns;
+    struct probe_result
+        *waiting;            /* by slot, n_lanes; NULL: none ever had to wait, as waiting_slots */
     uint32_t *waiting_slots; /* queue of n_lanes entries: slots with a waiting result */
     uint32_t waiting_first;
     uint32_t n_waiting;

@@ -7,6 +7,8 @@
 #include "agent/core/catalog.h"
 #include "common/base/err.h"
 #include "common/base/limits.h"
+#include "common/base/plant.h"
+#include "common/base/spare.h"
 
 static struct planned_target *use(struct planned_target *planned)
 {
@@ -50,22 +52,18 @@ void probe_plan_editor_close(struct probe_plan_editor *editor)
 
 static int reserve(struct probe_plan_editor *editor, uint32_t n_slots)
 {
-    uint32_t capacity = editor->n_slots == 0 ? 64 : editor->n_slots;
+    uint32_t capacity = spare_round_up(n_slots);
 
     if (n_slots <= editor->n_slots) {
         return 0;
     }
-    while (capacity < n_slots) {
-        capacity *= 2;
-    }
-    struct planned_target **by_slot = calloc(capacity, sizeof *by_slot);
+    struct planned_target **by_slot = realloc(editor->by_slot, capacity * sizeof *by_slot);
     if (by_slot == NULL) {
         return ERR_NOMEM;
     }
-    for (uint32_t i = 0; i < editor->n_slots; i++) {
-        by_slot[i] = editor->by_slot[i];
+    for (uint32_t i = editor->n_slots; i < capacity; i++) {
+        by_slot[i] = NULL;
     }
-    free(editor->by_slot);
     editor->by_slot = by_slot;
     editor->n_slots = capacity;
     return 0;
@@ -100,7 +98,9 @@ int probe_plan_editor_set(struct probe_plan_editor *editor, const struct probe_t
         return ERR_NOMEM;
     }
     planned->target = *target;
-    planned->target.definition.check = catalog_check_ref(target->definition.check);
+    planned->target.definition.check = plant_is("checks-are-copied")
+                                           ? catalog_check_new(target->definition.check)
+                                           : catalog_check_ref(target->definition.check);
     planned->is_at_start = is_at_start;
     atomic_init(&planned->n_users, 1);
     editor->by_slot[slot] = planned;
