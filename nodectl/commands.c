@@ -270,6 +270,21 @@ const struct ctl_command ctl_commands[] = {
      .arguments = "",
      .summary = "counters of the asked node since its start",
      .run = cmd_node_counters},
+    {.section = "Cluster",
+     .name = "node metrics",
+     .arguments = "",
+     .summary = "the same, and round trip and loss of each backend, as text for Prometheus",
+     .help = "Times in seconds, as the asked node's own probes saw them. "
+             "jury_probe_response_time_seconds: smoothed, a new probe counts for an eighth, of "
+             "probes that pass by an answer. jury_probe_loss_ratio: of the last 30 probes that "
+             "wanted a reply, the part that got none at all; one that is refused or answered "
+             "wrongly got one, and faults of this node are left out. Over longer times: "
+             "jury_engine_probes_without_reply_total. Two series a backend, and one each for "
+             "several checks.",
+     .examples = "nodectl node metrics >/var/lib/prometheus/node-exporter/jury.prom.new && mv "
+                 "/var/lib/prometheus/node-exporter/jury.prom.new "
+                 "/var/lib/prometheus/node-exporter/jury.prom",
+     .run = cmd_node_metrics},
 
     {.section = "Keys",
      .name = "key generate",

@@ -41,8 +41,8 @@ ctl_run cmd_status, cmd_ready, cmd_apply, cmd_validate, cmd_delete, cmd_group_li
     cmd_group_describe, cmd_group_delete, cmd_listener_delete, cmd_backend_remove,
     cmd_backend_weight, cmd_backend_maintenance, cmd_backend_list, cmd_backend_drain,
     cmd_backend_ready, cmd_why, cmd_events, cmd_cluster_init, cmd_cluster_members,
-    cmd_node_describe, cmd_node_counters, cmd_key_generate, cmd_key_show, cmd_hold_clear,
-    cmd_hold_set, cmd_hold_show, cmd_key_list, cmd_listener_list, cmd_explain, cmd_probe,
-    cmd_simulate, cmd_version;
+    cmd_node_describe, cmd_node_counters, cmd_node_metrics, cmd_key_generate, cmd_key_show,
+    cmd_hold_clear, cmd_hold_set, cmd_hold_show, cmd_key_list, cmd_listener_list, cmd_explain,
+    cmd_probe, cmd_simulate, cmd_version;
 
 #endif

@@ -86,6 +86,10 @@ void render_members(struct ctl *ctl, const Jury__V1__ListMembersResponse *member
 void render_peers(struct ctl *ctl, const Jury__V1__GetStatusResponse *status);
 void render_node(struct ctl *ctl, const Jury__V1__DescribeNodeResponse *node);
 void render_counters(struct ctl *ctl, const Jury__V1__ListCountersResponse *counters);
+/* Text for Prometheus: the counters, and of the backends what this node's probes tell of the way.
+ */
+void render_metrics(struct ctl *ctl, const Jury__V1__ListCountersResponse *counters,
+                    const Jury__V1__ListVerdictsResponse *verdicts);
 void render_keys(struct ctl *ctl, const Jury__V1__ListKeysResponse *keys);
 
 void render_groups(struct ctl *ctl, const Jury__V1__ListGroupsResponse *groups);

@@ -323,15 +323,31 @@ static void put_verdict_cells(struct render_table *table, const Jury__V1__Verdic
                     : probe_reason_word((unsigned)verdict->reason));
 }
 
+/* Of one check alone; `why` has those of several. */
+static void put_path_cells(struct render_table *table, const Jury__V1__BackendStatus *status)
+{
+    const Jury__V1__ProbePath *path =
+        status->n_paths == 1 && status->paths[0]->n_probes > 0 ? status->paths[0] : NULL;
+    char text[RENDER_TEXT_BYTES];
+
+    render_cell(table, "%s", path == NULL ? "-" : render_duration(path->response_time, text));
+    if (path == NULL) {
+        render_cell(table, "-");
+    } else {
+        render_cell(table, "%" PRIu32 "/%" PRIu32, path->n_lost, path->n_probes);
+    }
+}
+
 void render_backends(struct ctl *ctl, Jury__V1__BackendStatus *const backends[], size_t n_backends,
                      bool with_group)
 {
     static const struct render_column columns[] = {
-        {"GROUP", false},  {"BACKEND", false}, {"WEIGHT", true},       {"ADMIN", false},
-        {"STATE", false},  {"MARKS", false},   {"PASS/FAIL/OF", true}, {"SINCE", true},
-        {"REASON", false}, {"USE", false},     {"DRAIN", false},       {"DESCRIPTION", false}};
+        {"GROUP", false},  {"BACKEND", false},    {"WEIGHT", true},       {"ADMIN", false},
+        {"STATE", false},  {"MARKS", false},      {"PASS/FAIL/OF", true}, {"SINCE", true},
+        {"REASON", false}, {"RTT", true},         {"LOST", true},         {"USE", false},
+        {"DRAIN", false},  {"DESCRIPTION", false}};
     struct render_table *table =
-        render_table_new(columns + (with_group ? 0 : 1), with_group ? 12 : 11);
+        render_table_new(columns + (with_group ? 0 : 1), with_group ? 14 : 13);
     char text[RENDER_TEXT_BYTES];
     char cause[RENDER_TEXT_BYTES];
 
@@ -352,6 +368,7 @@ void render_backends(struct ctl *ctl, Jury__V1__BackendStatus *const backends[],
                     render_weight_cause(status->weight_share, false, cause));
         put_life(table, status);
         put_verdict_cells(table, status->verdict);
+        put_path_cells(table, status);
         render_cell(table, "%s", render_row_class(status->row_class));
         put_drain_cell(table, status->drain);
         render_cell(table, "%s", status->backend->description);

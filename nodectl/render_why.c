@@ -266,6 +266,23 @@ static const char *window_answers(const Jury__V1__OwnProbing *probing)
     return has_passed ? "with answers like the last" : "with answers at once";
 }
 
+/* of: which one of several checks, or "". A check that passes by silence says nothing of its way.
+ */
+static void put_path(FILE *out, const char *of, const Jury__V1__ProbePath *path)
+{
+    char text[RENDER_TEXT_BYTES];
+
+    if (path == NULL || path->n_probes == 0) {
+        return;
+    }
+    fprintf(out, "  path         %s", of);
+    if (path->response_time != NULL) {
+        fprintf(out, "round trip %s (smoothed), ", render_duration(path->response_time, text));
+    }
+    fprintf(out, "%" PRIu32 " of the last %" PRIu32 " probes got no reply\n", path->n_lost,
+            path->n_probes);
+}
+
 /* of: which one of several checks, or "". */
 static void put_certificate(FILE *out, const char *of, const Jury__V1__Certificate *certificate)
 {
@@ -312,6 +329,7 @@ static void put_composition(FILE *out, const Jury__V1__WhyResponse *why, unsigne
 
         snprintf(of, sizeof of, "of %.40s ", why->checks[i]->name);
         if (why->checks[i]->probing != NULL) {
+            put_path(out, of, why->checks[i]->probing->path);
             put_certificate(out, of, why->checks[i]->probing->certificate);
         }
     }
@@ -419,6 +437,7 @@ static void put_probing(FILE *out, const Jury__V1__WhyResponse *why)
                 render_duration(last->response_time, other));
         fprintf(out, "%s ago: %s\n", render_duration(last->age, text), last->sentence);
     }
+    put_path(out, "", probing->path);
     put_certificate(out, "", probing->certificate);
 }
 

@@ -31,7 +31,7 @@ static bool peers_contradict(const struct tally *tally)
 static void survey_probes(const struct engine_target *target, struct doubt_targets *to)
 {
     to->n_probed++;
-    to->n_failing += target->health.fail_streak > 0;
+    to->n_failing += health_fail_streak(&target->health) > 0;
     to->n_faulty += target->is_faulty;
 }
 
@@ -106,8 +106,8 @@ static void step_count(uint32_t *n, bool before, bool after)
 void engine_note_target(struct engine *engine, uint32_t slot, const struct engine_target *before)
 {
     const struct engine_target *after = &engine->targets[slot];
-    bool was_failing = before->health.fail_streak > 0;
-    bool is_failing = after->health.fail_streak > 0;
+    bool was_failing = health_fail_streak(&before->health) > 0;
+    bool is_failing = health_fail_streak(&after->health) > 0;
 
     if (kind_of(engine, slot) >= DOUBT_KINDS ||
         (was_failing == is_failing && before->is_faulty == after->is_faulty)) {
@@ -148,7 +148,7 @@ static void forget_evidence(struct engine *engine, uint32_t slot, uint64_t begun
     struct engine_target before = *target;
 
     bool is_down = target->health.opinion == OPINION_FAIL; /* passes may have begun already */
-    if (plant_is("doubt-evidence-kept") || (!is_down && target->health.fail_streak == 0) ||
+    if (plant_is("doubt-evidence-kept") || (!is_down && health_fail_streak(&target->health) == 0) ||
         (is_down && target->opinion_since_ns < begun_ns)) {
         return;
     }

@@ -103,7 +103,8 @@ void engine_keep_votes(struct engine *engine, uint32_t slot, const struct tally 
 void engine_keep_result(struct engine *engine, uint32_t slot, enum probe_class probe_class)
 {
     const struct health *health = &engine->targets[slot].health;
-    uint32_t streak = probe_class == PROBE_PASS ? health->pass_streak : health->fail_streak;
+    uint32_t streak =
+        probe_class == PROBE_PASS ? health_pass_streak(health) : health_fail_streak(health);
 
     if (engine->history == NULL || streak > 2) {
         return;

@@ -135,13 +135,12 @@ static void take_details(struct engine *engine, uint32_t slot)
     struct engine_target *target = &engine->targets[slot];
 
     if (parts->part == COMPOSE_NO_PART) {
-        target->health.pass_streak = 0;
-        target->health.fail_streak = 0;
+        target->health.streak = 0;
         return;
     }
     const struct engine_target *part = &engine->targets[parts->slots[parts->part - 1]];
-    target->health.pass_streak = part->health.pass_streak;
-    target->health.fail_streak = part->health.fail_streak;
+    target->health.is_failing = part->health.is_failing;
+    target->health.streak = part->health.streak;
     target->fail_start_ns = part->fail_start_ns;
     target->conclusive_ns = part->conclusive_ns;
     target->response_us = part->response_us;
@@ -153,7 +152,7 @@ static void compose_slot(struct engine *engine, uint32_t slot, struct engine_act
 {
     struct target_parts *parts = &engine->parts[slot];
     struct engine_target *target = &engine->targets[slot];
-    struct composed before = {.opinion = target->health.opinion, .part = parts->part};
+    struct composed before = {.opinion = (uint8_t)target->health.opinion, .part = parts->part};
     uint8_t opinions[LIMIT_CHECKS];
 
     if (parts->n_parts == 0) {
@@ -161,7 +160,7 @@ static void compose_slot(struct engine *engine, uint32_t slot, struct engine_act
     }
     collect_opinions(engine, slot, opinions);
     struct composed after = compose(opinions, parts->n_parts, parts->k, &before);
-    target->health.opinion = after.opinion;
+    target->health.opinion = after.opinion & 3U;
     parts->part = after.part;
     take_details(engine, slot);
     if (after.opinion != before.opinion) {

@@ -98,7 +98,7 @@ bool engine_share_wavers(const struct engine *engine, uint32_t slot)
     const struct health *health = &engine->targets[slot].health;
 
     return engine_is_shared(engine, slot) && health->opinion == OPINION_PASS &&
-           health->fail_streak > 0;
+           health_fail_streak(health) > 0;
 }
 
 /* What this node thought of it leaves with its probes: nobody else has to be told. */
@@ -139,7 +139,7 @@ static void probe_now(struct engine *engine, uint32_t slot)
     uint64_t interval_ns = target->interval_ms * NS_PER_MS;
     bool is_too_soon = share->recheck_ns != 0 && engine->now_ns < share->recheck_ns + interval_ns;
 
-    if ((is_too_soon && !plant_is("recheck-often")) || target->health.fail_streak > 0 ||
+    if ((is_too_soon && !plant_is("recheck-often")) || health_fail_streak(&target->health) > 0 ||
         target->health.opinion == OPINION_FAIL) {
         return;
     }

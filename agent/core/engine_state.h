@@ -15,6 +15,7 @@
 #include "agent/core/history.h"
 #include "agent/core/id_set.h"
 #include "agent/core/observers.h"
+#include "agent/core/path_stats.h"
 #include "agent/core/self_doubt.h"
 #include "agent/core/timers.h"
 #include "agent/core/verdict.h"
@@ -42,6 +43,7 @@ struct engine_target {
     uint32_t timeout_ms;
     uint32_t interval_ms;
     struct health health;
+    struct path_stats path;
     uint32_t response_us;      /* with conclusive_ns */
     uint32_t last_us;          /* how long the last took */
     uint32_t http_status : 10; /* with conclusive_ns */

@@ -85,14 +85,14 @@ static void take_conclusive(struct engine *engine, uint32_t slot, const struct p
     struct engine_target *target = &engine->targets[slot];
     enum opinion before = (enum opinion)target->health.opinion;
 
-    if (result->probe_class == PROBE_FAIL && target->health.fail_streak == 0) {
+    if (result->probe_class == PROBE_FAIL && health_fail_streak(&target->health) == 0) {
         target->fail_start_ns = result->start_ns;
     }
     target->conclusive_ns = result->end_ns;
     target->reason = result->reason & 63U;
     target->http_status = result->http_status & 1023U;
     target->response_us = target->last_us;
-    bool was_failing = target->health.fail_streak > 0;
+    bool was_failing = health_fail_streak(&target->health) > 0;
     bool changed =
         health_record(&target->health, &target->policy, (enum probe_class)result->probe_class);
     if (engine_share_adopts(engine, slot, (enum probe_class)result->probe_class)) {
@@ -112,7 +112,8 @@ static void take_conclusive(struct engine *engine, uint32_t slot, const struct p
     } else if (engine_share_wavers(engine, slot) && !was_failing) {
         engine_publish_change(engine, slot, actions); /* the first failure, told at once */
     }
-    if (engine_is_shared(engine, slot) && was_failing != (target->health.fail_streak > 0)) {
+    if (engine_is_shared(engine, slot) &&
+        was_failing != (health_fail_streak(&target->health) > 0)) {
         id_set_add(&engine->dirty_slots, slot);
     }
 }
@@ -155,6 +156,23 @@ static void note_last(struct engine_target *target, const struct probe_result *r
     target->is_faulty = self_doubt_is_shortage(result->reason);
 }
 
+static void note_path(struct engine *engine, uint32_t slot, const struct probe_result *result)
+{
+    struct engine_target *target = &engine->targets[slot];
+    bool is_udp = target_kinds(target) == 1U << CHECK_TYPE_UDP;
+
+    switch (path_stats_note(&target->path, result, is_udp)) {
+    case PATH_REPLIED:
+        engine->counters.probes_replied++;
+        break;
+    case PATH_LOST:
+        engine->counters.probes_without_reply++;
+        break;
+    case PATH_TELLS_NOTHING:
+        break;
+    }
+}
+
 void engine_take_result(struct engine *engine, const struct probe_result *result,
                         struct engine_actions *actions)
 {
@@ -172,6 +190,7 @@ void engine_take_result(struct engine *engine, const struct probe_result *result
     }
     struct engine_target before = engine->targets[slot];
     note_last(&engine->targets[slot], result);
+    note_path(engine, slot, result);
     note_cert(engine, slot, result->cert);
     engine_note_first_probe(engine, slot, result->start_ns);
     engine_note_part_probe(engine, slot, result->start_ns);

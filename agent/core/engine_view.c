@@ -221,8 +221,8 @@ static void view_verdict(const struct engine *engine, const struct engine_backen
 static void view_own_results(const struct engine_target *target, const struct health_check *check,
                              uint64_t now_ns, struct backend_view *view)
 {
-    view->pass_streak = target->health.pass_streak;
-    view->fail_streak = target->health.fail_streak;
+    view->pass_streak = health_pass_streak(&target->health);
+    view->fail_streak = health_fail_streak(&target->health);
     view->cert = target->cert;
     if (target->last_ns == 0) {
         return;

@@ -12,6 +12,7 @@
 #include "agent/core/catalog.h"
 #include "agent/core/engine.h"
 #include "agent/core/events.h"
+#include "agent/core/path_stats.h"
 #include "agent/core/verdict.h"
 #include "common/model/reason.h"
 #include "common/model/rule.h"
@@ -65,6 +66,7 @@ struct own_result {
     uint16_t http_status;
     uint32_t response_us;
     uint64_t age_ns; /* since its end */
+    struct path_stats path;
 };
 
 /* One of several checks of a backend, as this node sees it. */
@@ -245,6 +247,8 @@ struct peer_view {
 #define ENGINE_COUNTERS(X)                                                                      \
     X(results_dropped, "probe results for a definition that is no longer in the catalog")       \
     X(results_inconclusive, "probe results that were a fault of this node")                     \
+    X(probes_replied, "probes that wanted a reply and got one, right or wrong")                 \
+    X(probes_without_reply, "probes that wanted a reply and got none at all: the loss")         \
     X(votes_stale, "vote messages dropped as older than, or equal to, one already taken")       \
     X(votes_old_epoch, "messages of a start of the peer before its newest")                     \
     X(votes_unknown_node, "messages of a node that is not in the catalog")                      \

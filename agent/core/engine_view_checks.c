@@ -19,6 +19,7 @@ void engine_view_last(const struct engine_target *target, uint64_t now_ns,
         ret_last->http_status = target->last_http_status;
         ret_last->response_us = target->last_us;
         ret_last->age_ns = age_of(now_ns, target->last_ns);
+        ret_last->path = target->path;
     }
 }
 
@@ -29,8 +30,8 @@ static void view_opinion(const struct engine *engine, uint32_t slot, uint64_t no
 
     view->opinion = target->health.opinion;
     view->is_suspect = engine_is_suspect(engine, slot);
-    view->pass_streak = target->health.pass_streak;
-    view->fail_streak = target->health.fail_streak;
+    view->pass_streak = health_pass_streak(&target->health);
+    view->fail_streak = health_fail_streak(&target->health);
     view->cert = target->cert;
     engine_view_last(target, now_ns, &view->last);
     if (target->conclusive_ns != 0) {

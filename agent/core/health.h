@@ -16,11 +16,16 @@ struct health_policy {
     uint8_t unhealthy_threshold : 4; /* U, "fall" */
 };
 
+/* In 32 bits, since each target has one. */
 struct health {
-    uint8_t opinion;      /* enum opinion */
-    uint32_t pass_streak; /* results in a row; at most one of the two is above 0 */
-    uint32_t fail_streak;
+    uint32_t opinion : 2;    /* enum opinion */
+    uint32_t is_failing : 1; /* what the streak is of */
+    uint32_t streak : 29;    /* results in a row; it stays at the highest number */
 };
+
+/* Passes or failures in a row; at most one of the two is above 0. */
+uint32_t health_pass_streak(const struct health *health);
+uint32_t health_fail_streak(const struct health *health);
 
 /* Account for one finished probe. Returns true if the opinion changed. */
 bool health_record(struct health *health, const struct health_policy *policy,

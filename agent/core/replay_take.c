@@ -126,7 +126,7 @@ static void make_targets(struct replay *replay, const struct catalog_group *grou
         }
         engine_make_target(replay->engine, id, &group->spec.check);
         const struct history_votes *votes = &replay->plan.votes.slots[id.slot].votes;
-        replay->engine->targets[id.slot].health.opinion = votes->own_opinion;
+        replay->engine->targets[id.slot].health.opinion = votes->own_opinion & 3U;
         see_suspicion(replay->engine, id.slot, votes->own_is_suspect);
     }
 }
@@ -179,7 +179,7 @@ static void take_own(struct replay *replay, uint32_t slot, const struct history_
     struct engine_target *target = &engine->targets[slot];
 
     if (!replay->plan.counts_results) {
-        target->health.opinion = entry->to;
+        target->health.opinion = entry->to & 3U;
     } else if (entry->to == OPINION_NONE) {
         health_forget(&target->health);
         timers_clear(&engine->opinion_timers, slot);
@@ -206,7 +206,7 @@ void replay_count_result(struct replay *replay, uint32_t slot)
         target->conclusive_ns = engine->now_ns;
         id_set_add(&engine->dirty_slots, slot);
     }
-    uint32_t streak = target->health.pass_streak + target->health.fail_streak;
+    uint32_t streak = target->health.streak;
     if (held->spacing_ns != 0 && streak < most) {
         timers_set(&engine->opinion_timers, slot, engine->now_ns + held->spacing_ns);
     }

@@ -442,6 +442,8 @@ static bool add_verdict(const struct view *view, const struct catalog_group *gro
     }
     verdict->backend = wire_backend_ref_new(view->arena, group->spec.name, &backend->spec.at);
     verdict->verdict = status->verdict;
+    verdict->n_paths = status->n_paths;
+    verdict->paths = status->paths;
     response->verdicts[response->n_verdicts++] = verdict;
     return true;
 }

@@ -325,3 +325,43 @@ size_t part_holds_new(const struct view *view, size_t n_max, Jury__V1__Hold ***r
     }
     return view->arena->failed ? 0 : n_all;
 }
+
+Jury__V1__ProbePath *part_path_new(const struct view *view, const struct own_result *last,
+                                   const char *check)
+{
+    uint32_t us;
+
+    if (!last->has_result) {
+        return NULL;
+    }
+    Jury__V1__ProbePath *path = WIRE_NEW(view->arena, Jury__V1__ProbePath, jury__v1__probe_path);
+    if (path != NULL) {
+        path->check = wire_text(view->arena, check);
+        path->n_probes = path_stats_n_probes(&last->path);
+        path->n_lost = path_stats_n_lost(&last->path);
+        if (path_stats_time(&last->path, &us)) {
+            path->response_time = wire_duration_new(view->arena, us * NS_PER_US);
+        }
+    }
+    return path;
+}
+
+size_t part_paths_new(const struct view *view, const struct backend_view *backend_view,
+                      Jury__V1__ProbePath ***ret_paths)
+{
+    size_t n_checks = backend_view->n_checks;
+    size_t n = 0;
+
+    *ret_paths = wire_alloc_array(view->arena, n_checks == 0 ? 1 : n_checks, sizeof **ret_paths);
+    for (size_t i = 0; *ret_paths != NULL && i < (n_checks == 0 ? 1 : n_checks); i++) {
+        const struct check_view *check = &backend_view->checks[i];
+        Jury__V1__ProbePath *path = n_checks == 0
+                                        ? part_path_new(view, &backend_view->last, "")
+                                        : part_path_new(view, &check->last, check->check->name);
+
+        if (path != NULL) {
+            (*ret_paths)[n++] = path;
+        }
+    }
+    return n;
+}

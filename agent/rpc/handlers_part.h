@@ -2,6 +2,7 @@
 #ifndef JURY_RPC_HANDLERS_PART_H
 #define JURY_RPC_HANDLERS_PART_H
 
+#include "agent/core/engine_view.h"
 #include "agent/rpc/rpc_internal.h"
 #include "jury/v1/cluster.pb-c.h"
 #include "jury/v1/group.pb-c.h"
@@ -19,6 +20,13 @@ char *part_cluster_id_text(struct wire_arena *arena, const struct cluster_id *id
 Google__Protobuf__Duration *part_age_new(struct wire_arena *arena, uint64_t age_ns);
 /* end.day is not 0. NULL: no memory. */
 Jury__V1__Certificate *part_certificate_new(const struct view *view, struct cert_end end);
+/* What probes of a target told of the way to it; check: which of several, or "". NULL: none ended,
+ * or no memory. */
+Jury__V1__ProbePath *part_path_new(const struct view *view, const struct own_result *last,
+                                   const char *check);
+/* The same of each check of a backend. Returns how many there are. */
+size_t part_paths_new(const struct view *view, const struct backend_view *backend_view,
+                      Jury__V1__ProbePath ***ret_paths);
 Jury__V1__StoreStatus *part_store_new(const struct view *view, const struct rpc_store *store);
 /* Each returns the number of messages in the array. */
 size_t part_data_planes_new(const struct view *view, uint64_t published_generation,

@@ -156,6 +156,7 @@ Jury__V1__BackendStatus *handle_backend_status(const struct view *view,
         status->drain = drain_new(view, backend, &backend_view);
         status->row_class = (Jury__V1__RowClass)backend_view.row_class;
         status->weight_share = weight_share_new(view, &backend_view);
+        status->n_paths = part_paths_new(view, &backend_view, &status->paths);
     }
     return view->arena->failed ? NULL : status;
 }
@@ -282,6 +283,7 @@ static Jury__V1__OwnProbing *probing_new(const struct view *view,
     message->passes_by_silence = backend_view->passes_by_silence;
     message->certificate =
         backend_view->cert.day != 0 ? part_certificate_new(view, backend_view->cert) : NULL;
+    message->path = part_path_new(view, &backend_view->last, "");
     return message;
 }
 

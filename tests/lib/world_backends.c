@@ -119,6 +119,7 @@ static void start_probe(struct world *world, struct world_node *node, struct tar
         .u.result = {.id = id,
                      .probe_class = (uint8_t)probe_reason_class(answer.reason),
                      .reason = answer.reason,
+                     .is_refused = answer.reason == REASON_CONNECT_FAILED,
                      .http_status = answer.http_status,
                      .start_ns = now_ns,
                      .end_ns = now_ns + answer.response_ns},

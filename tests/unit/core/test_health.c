@@ -76,7 +76,7 @@ static void inconclusive_results_move_no_streak(void **state)
     feed(&health, &policy, "?S?S?", "...++");
     feed(&health, &policy, "?F?F?", "+++--");
     feed(&health, &policy, "????", "----");
-    assert_int_equal(health.fail_streak, 2);
+    assert_int_equal(health_fail_streak(&health), 2);
 }
 
 static void forgotten_opinion_needs_the_thresholds_again(void **state)
@@ -104,7 +104,7 @@ static void streak_is_the_one_that_agrees_with_the_opinion(void **state)
     assert_int_equal(health_streak(&health), 3);
     feed(&health, &policy, "FF", "++");
     assert_int_equal(health_streak(&health), 0);
-    assert_int_equal(health.fail_streak, 2);
+    assert_int_equal(health_fail_streak(&health), 2);
 }
 
 int main(void)

@@ -112,6 +112,23 @@ static void counters_keys_and_listeners_are_tables(void **state)
            jury__v1__list_listeners_response);
 }
 
+/* Labels may hold anything, samples of one name stand together, and what is not known has none. */
+static void metrics_are_text_that_prometheus_reads(void **state)
+{
+    struct fixture counters;
+    struct fixture verdicts;
+
+    (void)state;
+    fixture_open(&counters, &jury__v1__list_counters_response__descriptor, "metrics_counters");
+    fixture_open(&verdicts, &jury__v1__list_verdicts_response__descriptor, "metrics_verdicts");
+    render_metrics(&counters.ctl,
+                   (const Jury__V1__ListCountersResponse *)(const void *)counters.message,
+                   (const Jury__V1__ListVerdictsResponse *)(const void *)verdicts.message);
+    fixture_expect(&counters, "metrics");
+    fclose(verdicts.ctl.out);
+    fixture_close(&verdicts);
+}
+
 static void backends_are_a_table_with_or_without_colour(void **state)
 {
     (void)state;
@@ -221,6 +238,7 @@ int main(int argc, char *argv[])
         cmocka_unit_test(a_failure_without_a_leader_lists_the_peers),
         cmocka_unit_test(readiness_names_each_part),
         cmocka_unit_test(counters_keys_and_listeners_are_tables),
+        cmocka_unit_test(metrics_are_text_that_prometheus_reads),
         cmocka_unit_test(backends_are_a_table_with_or_without_colour),
         cmocka_unit_test(a_group_shows_fields_windows_and_backends),
         cmocka_unit_test(why_shows_each_standing_of_a_vote),
