@@ -243,6 +243,7 @@ static int explain_topics(struct ctl *ctl)
           "  self-doubt       when a node does not trust its own probes\n"
           "  probers          who probes a backend, how often, and when all do\n"
           "  checks           several checks of a backend: k of n, and dependencies\n"
+          "  loss             round trip and loss of probes: what counts as lost\n"
           "\nA field: nodectl explain group.check.http.expect\n"
           "A whole document to start from: nodectl explain group --example\n",
           ctl->out);
@@ -317,6 +318,9 @@ int cmd_explain(struct ctl *ctl)
     }
     if (strcmp(topic, "checks") == 0) {
         return explain_checks(ctl);
+    }
+    if (strcmp(topic, "loss") == 0) {
+        return explain_loss(ctl);
     }
     return explain_path(ctl, topic);
 }

@@ -110,7 +110,7 @@ const struct ctl_command ctl_commands[] = {
      .summary = "fields of documents, defaults of profiles, reasons and rules",
      .help = "PATH is a kind of document or a field of one. Topics: verdict (one page for "
              "the night), profile [NAME], reason [WORD], rules [WORD], flows, guards, self-doubt, "
-             "probers, checks.  "
+             "probers, checks, loss.  "
              "Without any it lists them.",
      .examples = "nodectl explain verdict\nnodectl explain group\nnodectl explain "
                  "group.check.http.expect\nnodectl explain "
@@ -274,13 +274,14 @@ const struct ctl_command ctl_commands[] = {
      .name = "node metrics",
      .arguments = "",
      .summary = "the same, and round trip and loss of each backend, as text for Prometheus",
-     .help = "Times in seconds, as the asked node's own probes saw them. "
-             "jury_probe_response_time_seconds: smoothed, a new probe counts for an eighth, of "
-             "probes that pass by an answer. jury_probe_loss_ratio: of the last 30 probes that "
-             "wanted a reply, the part that got none at all; one that is refused or answered "
-             "wrongly got one, and faults of this node are left out. Over longer times: "
-             "jury_engine_probes_without_reply_total. Two series a backend, and one each for "
-             "several checks.",
+     .help =
+         "Times in seconds, as the asked node's own probes saw them. "
+         "jury_probe_response_time_seconds: smoothed, a new probe counts for an eighth, of "
+         "probes that pass by an answer. jury_probe_loss_ratio: of the last 30 probes that "
+         "wanted a reply, the part that got none at all; one that is refused or answered "
+         "wrongly got one, and faults of this node are left out. Over longer times: "
+         "jury_engine_probes_without_reply_total. Two series a backend, or of several checks two "
+         "each; nodectl explain loss has all of it.",
      .examples = "nodectl node metrics >/var/lib/prometheus/node-exporter/jury.prom.new && mv "
                  "/var/lib/prometheus/node-exporter/jury.prom.new "
                  "/var/lib/prometheus/node-exporter/jury.prom",

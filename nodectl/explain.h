@@ -46,6 +46,7 @@ int explain_guards(struct ctl *ctl);
 int explain_self_doubt(struct ctl *ctl);
 int explain_probers(struct ctl *ctl);
 int explain_checks(struct ctl *ctl);
+int explain_loss(struct ctl *ctl);
 
 /* The lines of nodectl/verdict.txt, without their ends; NULL behind the last. Made at build. */
 extern const char *const verdict_page[];

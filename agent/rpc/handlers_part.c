@@ -346,6 +346,27 @@ Jury__V1__ProbePath *part_path_new(const struct view *view, const struct own_res
     return path;
 }
 
+/* Returns how many it added: 0 or 1. */
+static size_t add_path(const struct view *view, const struct own_result *last, const char *check,
+                       Jury__V1__ProbePath **ret_path)
+{
+    Jury__V1__ProbePath *path = part_path_new(view, last, check);
+
+    if (path == NULL) {
+        return 0;
+    }
+    *ret_path = path;
+    return 1;
+}
+
+/* A node that rests, or whose probes stand still, knows of a way that was; so does an opinion. */
+#define CURRENT_CYCLES 3
+
+static bool is_current(const struct own_result *last, uint32_t timeout_ms, uint32_t interval_ms)
+{
+    return last->age_ns <= CURRENT_CYCLES * ((uint64_t)timeout_ms + interval_ms) * NS_PER_MS;
+}
+
 size_t part_paths_new(const struct view *view, const struct backend_view *backend_view,
                       Jury__V1__ProbePath ***ret_paths)
 {
@@ -353,14 +374,19 @@ size_t part_paths_new(const struct view *view, const struct backend_view *backen
     size_t n = 0;
 
     *ret_paths = wire_alloc_array(view->arena, n_checks == 0 ? 1 : n_checks, sizeof **ret_paths);
-    for (size_t i = 0; *ret_paths != NULL && i < (n_checks == 0 ? 1 : n_checks); i++) {
+    if (*ret_paths == NULL) {
+        return 0;
+    }
+    if (n_checks == 0 &&
+        is_current(&backend_view->last, backend_view->timeout_ms, backend_view->interval_ms)) {
+        n += add_path(view, &backend_view->last, "", *ret_paths);
+    }
+    for (size_t i = 0; i < n_checks; i++) {
         const struct check_view *check = &backend_view->checks[i];
-        Jury__V1__ProbePath *path = n_checks == 0
-                                        ? part_path_new(view, &backend_view->last, "")
-                                        : part_path_new(view, &check->last, check->check->name);
+        const struct health_check *how = &check->check->check;
 
-        if (path != NULL) {
-            (*ret_paths)[n++] = path;
+        if (is_current(&check->last, how->timeout_ms, how->interval_ms)) {
+            n += add_path(view, &check->last, check->check->name, *ret_paths + n);
         }
     }
     return n;

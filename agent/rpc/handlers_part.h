@@ -24,7 +24,7 @@ Jury__V1__Certificate *part_certificate_new(const struct view *view, struct cert
  * or no memory. */
 Jury__V1__ProbePath *part_path_new(const struct view *view, const struct own_result *last,
                                    const char *check);
-/* The same of each check of a backend. Returns how many there are. */
+/* The same of each check of a backend that this node still probes. Returns how many there are. */
 size_t part_paths_new(const struct view *view, const struct backend_view *backend_view,
                       Jury__V1__ProbePath ***ret_paths);
 Jury__V1__StoreStatus *part_store_new(const struct view *view, const struct rpc_store *store);

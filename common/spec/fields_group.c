@@ -127,7 +127,8 @@ static const struct spec_field udp_fields[] = {
      AT(udp_check, payload),
      .min = 1,
      .max = LIMIT_UDP_PAYLOAD_BYTES,
-     .help = "The datagram that each probe sends, once. Text, or hex digits behind \"hex:\"."},
+     .help = "The datagram that each probe sends, once. Text, or hex digits behind \"hex:\", with "
+             "blanks between bytes if you like."},
     {.name = "expect",
      .type = SPEC_TYPE_DATA,
      .flags = SPEC_OMIT_ZERO,
