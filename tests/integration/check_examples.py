@@ -7,6 +7,7 @@ Those of small servers, which tests/run installs; with --servers all each, and w
 installed. Only one thing is changed of a document beside its name and its backends: times that suit a test.
 """
 # twin: reply-any not within .*answers wrongly
+import contextlib
 import os
 import shutil
 import subprocess
@@ -210,7 +211,8 @@ def test(options):
                 told = rounds(cluster.agents[1], uses)
             finally:
                 for use in uses:
-                    use.stop()
+                    with contextlib.suppress(Failure):  # the others are to end, too
+                        use.stop()
         for use in uses:
             print("%s: %s" % (use.name, "; ".join(told[use])))
         return ("%d documents, %d servers: each healthy while it runs, and not otherwise"

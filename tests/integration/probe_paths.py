@@ -15,7 +15,7 @@ import time
 from prometheus_client.parser import text_string_to_metric_families
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from cluster import Cluster, check, free_port, run, wait_until  # noqa: E402
+from cluster import Backend, Cluster, check, free_port, run, wait_until  # noqa: E402
 from ctl import ask, here  # noqa: E402
 
 LATE_S = 0.02
@@ -40,6 +40,11 @@ ROWS = [
     ("late", "udp", EXCHANGE, 0, True),
     ("wrong", "udp", EXCHANGE, 0, False),
     ("closed", "tcp", "type: tcp", 0, False),
+    ("closed-half", "tcp", "type: tcp, tcp: {handshake: half-open}", 0, False),
+    ("open", "tcp", "type: tcp", 0, True),
+    ("open-half", "tcp", "type: tcp, tcp: {handshake: half-open}", 0, True),
+    ("full", "tcp", "type: tcp", LAST, False),
+    ("full-half", "tcp", "type: tcp, tcp: {handshake: half-open}", LAST, False),
     ("mute", "udp", EXCHANGE, LAST, False),
 ]
 
@@ -65,14 +70,32 @@ class Server:
                 self.socket.sendto(answer, sender)
 
 
+class Full:
+    """A TCP port that nobody accepts on any more: the kernel drops SYNs."""
+
+    def __init__(self, address):
+        self.socket = socket.create_server((address, free_port(address)), backlog=0)
+        self.at = "%s:%d" % self.socket.getsockname()
+        self.waiting = []
+        while True:
+            try:
+                self.waiting.append(socket.create_connection(self.socket.getsockname(), 0.2))
+            except TimeoutError:
+                return
+
+
 def place(cluster):
     """Name to ADDRESS:PORT."""
     address = cluster.net + ".50"
-    return {"third": Server(address, lambda number: None if number % 3 == 0 else b"pong").at,
+    full, closed = Full(address), "%s:%d" % (address, free_port(address))
+    cluster.full = full  # it is open for as long as the cluster is there
+    listener = Backend("open", address=address).start()
+    cluster.backends.append(listener)
+    return {"open": listener.at, "open-half": listener.at, "full": full.at, "full-half": full.at,
+            "closed": closed, "closed-half": closed, "third": Server(address, lambda number: None if number % 3 == 0 else b"pong").at,
             "late": Server(address, lambda number: b"pong", wait_s=LATE_S).at,
             "wrong": Server(address, lambda number: b"ping").at,
-            "mute": Server(address, lambda number: None).at,
-            "closed": "%s:%d" % (address, free_port(address))}
+            "mute": Server(address, lambda number: None).at}
 
 
 def path_of(agent, name, at):
@@ -86,8 +109,8 @@ def seconds(duration):
 
 
 def is_near(name, wanted, seen):
-    """The kernel alone answers for a closed port, and nobody for the silent one."""
-    return wanted <= seen <= wanted + (0 if name in ("closed", "mute") else TOO_SLOW)
+    """The kernel answers for TCP ports, and nobody for the silent one."""
+    return wanted <= seen <= wanted + (TOO_SLOW if name in ("third", "late", "wrong") else 0)
 
 
 def as_metrics(cluster, agent):
@@ -125,7 +148,7 @@ def test(options):
             check(path.HasField("response_time") == has_time, "%s: a round trip? %s" % (name, path))
             print("%s: lost %d of %d, round trip %s" % (
                 name, path.n_lost, path.n_probes,
-                "%.1f ms" % (1000 * seconds(path.response_time)) if has_time else "not known"))
+                "%.2f ms" % (1000 * seconds(path.response_time)) if has_time else "not known"))
         late = seconds(path_of(agent, "late", places["late"]).response_time)
         check(LATE_S <= late < 5 * LATE_S, "late: %g s" % late)
 

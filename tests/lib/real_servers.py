@@ -188,6 +188,7 @@ class Real(Process):
         os.chmod(folder, 0o755)
         words = make(self)
         super().__init__(what, folder, lambda: words)
+        self.prefix = ["setpriv", "--pdeathsig", "KILL"]  # whatever becomes of the test
 
     def write(self, name, text, **more):
         path = os.path.join(self.folder, name)
