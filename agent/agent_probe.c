@@ -33,6 +33,7 @@ struct probe_loop_options agent_probe_options(const struct agent *agent)
 {
     struct probe_loop_options options = {.node_id = agent->node_id,
                                          .half_open_send = agent->config->half_open_send,
+                                         .half_open_receive = agent->config->half_open_receive,
                                          .n_allowed = agent->config->n_allowed};
 
     memcpy(options.allowed, agent->config->allowed, sizeof options.allowed);

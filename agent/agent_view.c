@@ -118,6 +118,9 @@ void agent_view_node(void *user, struct rpc_node *ret_node)
         probe_capabilities_format(capabilities, ret_node->capabilities,
                                   sizeof ret_node->capabilities);
         ret_node->half_open_problem = probe_thread_packet_problem(agent->probes);
+        ret_node->half_open_receive = packet_way_receive(probe_thread_way(agent->probes));
+        ret_node->half_open_receive_reason =
+            packet_way_receive_why(probe_thread_way(agent->probes));
         ret_node->half_open_send = packet_way_send(probe_thread_way(agent->probes));
         ret_node->half_open_send_reason = packet_way_send_why(probe_thread_way(agent->probes));
     }

@@ -57,6 +57,11 @@ static const struct option_spec specs[] = {
      "auto",
      "how half-open probes leave: by the IP layer, as frames to the link, or the link unless a "
      "packet filter, connection tracking or IPsec is here"},
+    {"Probes", "half-open-receive", "WAY", OPTION_CHOICE, false, false, 0, 0, NULL,
+     "ring|xdp|xdp-driver", "ring",
+     "how answers to half-open probes that the link sends are seen: by a packet socket, or by an "
+     "XDP "
+     "program, xdp-driver: only in the link's driver"},
 
     {"Stopping", "stop-timeout", "TIME", OPTION_DURATION, false, false, 1000, 300000, NULL, NULL,
      "15s", "after this long a stop that waits for the disk is cut short"},
@@ -209,6 +214,7 @@ static int take_admin_keys(const struct options *options, struct agent_config *c
 static int take_probing(const struct options *options, struct agent_config *config,
                         struct errmsg *err)
 {
+    config->half_open_receive = packet_receive_of(options_text(options, "half-open-receive"));
     config->half_open_send = packet_send_of(options_text(options, "half-open-send"));
     for (size_t i = 0; i < options_n_values(options, "allow"); i++) {
         cidr_parse(options_value_at(options, "allow", i), &config->allowed[config->n_allowed++],

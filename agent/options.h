@@ -49,6 +49,7 @@ struct agent_config {
     uint32_t n_allowed;
     struct addr probe_sources[2]; /* IPv4, IPv6; ADDR_NONE = as the catalog says */
     enum packet_send half_open_send;
+    enum packet_receive half_open_receive;
 
     uint32_t election_timeout_ms;
     uint32_t heartbeat_ms;

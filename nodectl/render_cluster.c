@@ -508,6 +508,10 @@ void render_node(struct ctl *ctl, const Jury__V1__DescribeNodeResponse *node)
                     strcmp(node->probe_engine->half_open_send, "link") == 0 ? "the link"
                                                                             : "the IP layer",
                     node->probe_engine->half_open_send_reason);
+            fprintf(out, "             and their answers seen by %s: %s\n",
+                    strcmp(node->probe_engine->half_open_receive, "xdp") == 0 ? "XDP"
+                                                                              : "a packet socket",
+                    node->probe_engine->half_open_receive_reason);
         }
         put_not_built(out, node->probe_engine);
     }

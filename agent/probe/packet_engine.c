@@ -10,6 +10,7 @@
 #include "agent/probe/packet_sender.h"
 #include "agent/probe/packet_socket.h"
 #include "agent/probe/packet_sources.h"
+#include "agent/probe/packet_xdp.h"
 #include "agent/probe/probe_attempt.h"
 #include "agent/probe/probe_buckets.h"
 #include "agent/probe/probe_note.h"
@@ -35,6 +36,7 @@ struct packet_engine {
     const struct probe_sink *sink; /* inside run */
     struct packet_ports ports;
     struct packet_socket sock;
+    struct packet_xdp *xdp; /* NULL = the ring sees all */
     struct packet_sources sources;
     struct hash_key key; /* secret: what is unpredictable comes from it */
     uint64_t nonce;
@@ -326,9 +328,9 @@ static void note_packet(struct packet_engine *engine, const struct packet_seen *
     }
 }
 
-static void take_packet(struct packet_engine *engine, const struct packet_seen *seen,
-                        uint64_t came_ns)
+static void take_packet(void *user, const struct packet_seen *seen, uint64_t came_ns)
 {
+    struct packet_engine *engine = user;
     bool is_segment = seen->kind == PACKET_SEGMENT;
     const struct endpoint *backend = is_segment ? &seen->tcp.from : &seen->tcp.to;
     const struct endpoint *own = is_segment ? &seen->tcp.to : &seen->tcp.from;
@@ -415,6 +417,13 @@ static void engine_run(struct probe_engine *base, const struct probe_sink *sink)
         take_packet(engine, &seen, came_ns);
         n_seen++;
     }
+    probe_counters_add(engine->counters, PROBE_N_SEEN_BY_RING, n_seen);
+    if (engine->xdp != NULL) {
+        uint32_t n_noted = packet_xdp_take(engine->xdp, take_packet, engine);
+
+        probe_counters_add(engine->counters, PROBE_N_SEEN_BY_XDP, n_noted);
+        n_seen += engine->places.n_taken; /* no descriptor tells of notes: look once a slot */
+    }
     if (n_seen > 0) {
         base->quiet_ns = probe_slot_after(now_ns);
     }
@@ -442,6 +451,7 @@ static void engine_free(struct probe_engine *base)
     struct packet_engine *engine = of(base);
 
     packet_sender_close(&engine->sender);
+    packet_xdp_close(engine->xdp);
     packet_socket_close(&engine->sock);
     packet_ports_close(&engine->ports);
     packet_sources_close(&engine->sources);
@@ -461,6 +471,19 @@ static const struct probe_engine_ops ops = {
     .next_ns = engine_next_ns,
     .run = engine_run,
 };
+
+/* Or the ring sees all, and the way says why. */
+static void open_xdp(struct packet_engine *engine, enum packet_receive receive)
+{
+    enum packet_receive_why why = RECEIVE_CHOSEN;
+
+    if (receive != PACKET_RECEIVE_RING) {
+        why = packet_xdp_open(engine->ports.ports, PACKET_PORTS,
+                              receive == PACKET_RECEIVE_XDP_DRIVER, &engine->xdp);
+    }
+    atomic_store_explicit(&engine->sender.way->receive_why, why, memory_order_relaxed);
+    engine->sender.xdp = engine->xdp;
+}
 
 /* The sockets, and then the ports that their filter lets through. */
 static int open_sockets(struct packet_engine *engine, struct errmsg *err)
@@ -528,6 +551,7 @@ int packet_engine_new(const struct packet_engine_options *options, struct probe_
         engine_free(&engine->base);
         return rc;
     }
+    open_xdp(engine, options->receive);
     packet_sender_open(&engine->sender);
     *ret_engine = &engine->base;
     return 0;

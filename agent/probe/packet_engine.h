@@ -32,6 +32,7 @@
 struct packet_engine_options {
     uint32_t capacity;                     /* probes in flight, 1..LIMIT_PROBES_IN_FLIGHT */
     enum packet_send send;                 /* how SYNs leave */
+    enum packet_receive receive;           /* and how their answers are seen */
     const struct probe_lateness *lateness; /* the thread's, kept */
     struct probe_counters *counters;       /* the thread's, kept */
     struct packet_way *way;                /* says how they do; kept; NULL = nobody asks */

@@ -1,6 +1,7 @@
 #include "agent/probe/packet_sender.h"
 
 #include "common/base/clock.h"
+#include "common/base/plant.h"
 
 static bool is_by_link(const struct packet_sender *sender)
 {
@@ -11,6 +12,15 @@ static void set_way(struct packet_sender *sender, enum packet_send send, uint32_
 {
     atomic_store_explicit(&sender->way->send, send, memory_order_relaxed);
     atomic_store_explicit(&sender->way->send_why, why, memory_order_relaxed);
+}
+
+static void set_receive(struct packet_sender *sender, enum packet_receive_why why)
+{
+    bool is_on = sender->xdp != NULL && packet_xdp_is_attached(sender->xdp);
+
+    atomic_store_explicit(&sender->way->receive, is_on ? PACKET_RECEIVE_XDP : PACKET_RECEIVE_RING,
+                          memory_order_relaxed);
+    atomic_store_explicit(&sender->way->receive_why, why, memory_order_relaxed);
 }
 
 void packet_sender_open(struct packet_sender *sender)
@@ -42,7 +52,13 @@ void packet_sender_refresh(struct packet_sender *sender, uint32_t generation, ui
         set_way(sender, obstacle == LINK_CLEAR ? PACKET_SEND_LINK : PACKET_SEND_IP, obstacle);
     }
     if (is_by_link(sender)) {
+        if (sender->xdp != NULL && generation != sender->hops.generation) {
+            packet_xdp_renew(sender->xdp);
+        }
         link_hops_refresh(&sender->hops, generation);
+    } else if (sender->xdp != NULL && !plant_is("xdp-past-filter")) {
+        packet_xdp_pause(sender->xdp);
+        set_receive(sender, RECEIVE_BY_IP);
     }
 }
 
@@ -100,6 +116,9 @@ void packet_sender_add(struct packet_sender *sender, const struct packet_tcp *tc
         link_hops_find(&sender->hops, slot, &tcp->from.addr, &tcp->to.addr, sender->now_ns, &hop)) {
         out = PACKET_OUT_LINK;
         packet_batch_add_link(&sender->batches[out], tcp, &hop);
+        if (sender->xdp != NULL) {
+            set_receive(sender, packet_xdp_watch(sender->xdp, hop.ifindex, &tcp->from.addr));
+        }
     } else {
         packet_batch_add(&sender->batches[out], tcp);
     }

@@ -12,6 +12,7 @@
 #include "agent/probe/link_hops.h"
 #include "agent/probe/packet_socket.h"
 #include "agent/probe/packet_way.h"
+#include "agent/probe/packet_xdp.h"
 #include "agent/probe/probe_counts.h"
 #include "common/base/units.h"
 
@@ -22,7 +23,8 @@ struct packet_sender {
     const struct packet_socket *sock;
     struct probe_counters *counters;
     struct packet_way *way;
-    uint8_t choice; /* enum packet_send */
+    uint8_t choice;         /* enum packet_send */
+    struct packet_xdp *xdp; /* told by which links and from which addresses; NULL = none */
     /* Told of each packet of a flush. place: as given to packet_sender_add. reason: REASON_NONE: it
      * was handed to the kernel. It may not add any. */
     void (*sent)(void *user, uint32_t place, enum probe_reason reason);

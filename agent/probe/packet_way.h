@@ -1,5 +1,5 @@
-/* By which way half-open probes leave: what was asked for, and what is done now and why. Written by
- * the thread of the engine, read by anybody. */
+/* By which way half-open probes leave, and by which their answers are seen: what was asked for, and
+ * what is done now and why. Written by the thread of the engine, read by anybody. */
 #ifndef JURY_PROBE_PACKET_WAY_H
 #define JURY_PROBE_PACKET_WAY_H
 
@@ -15,19 +15,49 @@ enum packet_send {
     PACKET_SEND_LINK      /* a frame to the link, where there is a hop (link_hops.h) */
 };
 
-/* Of the agent's option: "auto", "ip", "link". False: it is none. */
+/* How answers are seen. */
+enum packet_receive {
+    PACKET_RECEIVE_RING = 0, /* packet_socket.h */
+    PACKET_RECEIVE_XDP,      /* SYN-ACKs by packet_xdp.h where it can be, all else by the ring */
+    PACKET_RECEIVE_XDP_DRIVER
+};
+
+/* X(name, a clause for people: why they are seen as they are) */
+#define PACKET_RECEIVE_WHYS(X)                                                               \
+    X(RECEIVE_CHOSEN, "as configured")                                                       \
+    X(RECEIVE_NOT_BUILT, "the agent was built without XDP")                                  \
+    X(RECEIVE_REFUSED, "the kernel refuses the XDP program: that needs root or CAP_BPF and " \
+                       "CAP_NET_ADMIN")                                                      \
+    X(RECEIVE_WAITING, "no probe has left by a link yet")                                    \
+    X(RECEIVE_BY_IP, "XDP is for probes that are sent by the link")                          \
+    X(RECEIVE_NO_ATTACH, "the link takes no XDP program: it has one, or its driver cannot")
+
+enum packet_receive_why {
+#define PACKET_RECEIVE_WHY_ENUM(name, text) name,
+    PACKET_RECEIVE_WHYS(PACKET_RECEIVE_WHY_ENUM)
+#undef PACKET_RECEIVE_WHY_ENUM
+    PACKET_N_RECEIVE_WHYS
+};
+
+/* Of the agent's options: "auto", "ip", "link"; "ring", "xdp", "xdp-driver". */
 enum packet_send packet_send_of(const char *word);
+enum packet_receive packet_receive_of(const char *word);
 
 struct packet_way {
     _Atomic uint32_t send;     /* SEND_IP or SEND_LINK; 0 = no such engine */
     _Atomic uint32_t send_why; /* enum link_obstacle, or PACKET_WAY_CHOSEN */
+    _Atomic uint32_t receive;  /* RECEIVE_RING or RECEIVE_XDP */
+    _Atomic uint32_t receive_why;
 };
 
 #define PACKET_WAY_CHOSEN UINT32_MAX /* the configuration says so */
 
 /* For people: "link", "ip"; empty without an engine. Static. */
 const char *packet_way_send(const struct packet_way *way);
+/* "ring", "xdp"; empty likewise. Static. */
+const char *packet_way_receive(const struct packet_way *way);
 /* One short reason. Static. */
 const char *packet_way_send_why(const struct packet_way *way);
+const char *packet_way_receive_why(const struct packet_way *way);
 
 #endif

@@ -21,6 +21,8 @@
     X(PROBE_N_BY_UDP, "probes_by_udp", "of those begun, by the engine \"udp\"")                 \
     X(PROBE_N_SYNS_BY_IP, "probe_syns_by_ip", "SYNs of the engine \"packet\", by the IP layer") \
     X(PROBE_N_SYNS_BY_LINK, "probe_syns_by_link", "SYNs of it, handed to a link as frames")     \
+    X(PROBE_N_SEEN_BY_RING, "probe_packets_by_ring", "packets that the ring of it has seen")    \
+    X(PROBE_N_SEEN_BY_XDP, "probe_packets_by_xdp", "SYN-ACKs that its XDP program answered")    \
     X(PROBE_N_ICMP_IGNORED, "probe_icmp_ignored",                                               \
       "ICMP messages about probes of the engine \"udp\" that say nothing of their backend")     \
     X(PROBE_N_REFUSALS_SHARED, "probe_refusals_shared",                                         \

@@ -53,7 +53,8 @@ struct probe_loop_options {
     uint32_t in_flight_max;
     uint64_t slot_ns; /* probes start at an edge of such a slot; 0 = when they are due */
     enum packet_send half_open_send;
-    uint32_t n_allowed; /* 0 = this node has no list of its own */
+    enum packet_receive half_open_receive; /* not of probes on demand: they use the ring */
+    uint32_t n_allowed;                    /* 0 = this node has no list of its own */
     struct cidr allowed[LIMIT_CIDRS];
 };
 

@@ -226,6 +226,7 @@ static int add_packet_engine(struct probe_thread *thread, uint32_t in_flight_max
     const struct packet_engine_options options = {
         .capacity = in_flight_max,
         .send = thread->loop.options.half_open_send,
+        .receive = thread->loop.options.half_open_receive,
         .lateness = &thread->lateness,
         .counters = &thread->loop.counters,
         .way = &thread->way,

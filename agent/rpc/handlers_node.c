@@ -230,6 +230,10 @@ int handle_describe_node(const struct view *view, const ProtobufCMessage *reques
         wire_text(view->arena, node.half_open_send != NULL ? node.half_open_send : "");
     probes->half_open_send_reason = wire_text(
         view->arena, node.half_open_send_reason != NULL ? node.half_open_send_reason : "");
+    probes->half_open_receive =
+        wire_text(view->arena, node.half_open_receive != NULL ? node.half_open_receive : "");
+    probes->half_open_receive_reason = wire_text(
+        view->arena, node.half_open_receive_reason != NULL ? node.half_open_receive_reason : "");
     response->probe_engine = probes;
     response->n_peers = peers_new(view, &response->peers);
     response->time = wire_timestamp_new(view->arena, view->wall_ms);

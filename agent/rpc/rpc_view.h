@@ -94,6 +94,8 @@ struct rpc_node {
     /* How they leave, and why so; NULL or empty without them. Static. */
     const char *half_open_send;
     const char *half_open_send_reason;
+    const char *half_open_receive; /* and their answers are seen */
+    const char *half_open_receive_reason;
     const char *libraries; /* comma-separated, "raft 0.22.1,libzmq 4.3.4" */
     char mesh_address[ENDPOINT_TEXT_BYTES];
     char raft_address[ENDPOINT_TEXT_BYTES];

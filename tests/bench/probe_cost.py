@@ -29,6 +29,8 @@ POINTS = {
     "half-open": ("half-open", (4000, 100), (1000, 10), 4.0),
     "half-open-10000": ("half-open", (10000, 1000), (10000, 1000), 3.5),
     "half-open-1000": ("half-open", (1000, 1000), (1000, 1000), 3.0),
+    "half-open-xdp": ("half-open", (4000, 100), (1000, 10), 10.0),
+    "half-open-xdp-10000": ("half-open", (10000, 1000), (10000, 1000), 7.0),
     "half-open-ip": ("half-open", (4000, 100), (1000, 10), None),
     "half-open-ip-10000": ("half-open", (10000, 1000), (10000, 1000), None),
     "full": ("full", (2000, 100), (1000, 10), 1.8),
@@ -38,9 +40,10 @@ POINTS = {
     "flat-1000": ("half-open", (1000, 100), None, None),
     "flat-100000": ("half-open", (100000, 10000), None, None),
 }
-# How half-open probes leave: agent's option half-open-send.
-WAY = "link"
-WAYS = {"half-open-ip": "ip", "half-open-ip-10000": "ip"}
+# How half-open probes leave, and how their answers are seen: the agent's options.
+WAY = ("link", "ring")
+WAYS = {"half-open-ip": ("ip", "ring"), "half-open-ip-10000": ("ip", "ring"),
+        "half-open-xdp": ("link", "xdp-driver"), "half-open-xdp-10000": ("link", "xdp-driver")}
 BOUND = 10  # a goal missed by more is a failure
 MEMORY_GOAL_BYTES = 1024
 SETTLE_S = 1.2  # more than an interval of those with a rate
@@ -65,8 +68,9 @@ def measure(rival, far, kind, load, window_s):
             "by_thread": by_thread, "counts": rival.probes()}
 
 
-def one_life(kind_of_rival, options, kind, load, agent_options=()):
-    far = Far(options.bin, kind == "http")
+def one_life(kind_of_rival, options, kind, load, way=None):
+    far = Far(options.bin, kind == "http", has_program=way is not None and way[1] != "ring")
+    agent_options = [] if way is None else [["--half-open-send", way[0], "--half-open-receive", way[1]]]
     rival = kind_of_rival(far, options, *agent_options)
     window_s = options.window_ms / 1000
     try:
@@ -83,9 +87,13 @@ def check_engine(name, kind, counts):
     check(counts["probes_by_" + engine] > 0 and counts["probes_by_" + other] == 0,
           "%s: not by the engine %s" % (name, engine))
     if kind == "half-open":
-        way, other = WAYS.get(name, WAY), "link" if name in WAYS else "ip"
-        check(counts["probe_syns_by_" + way] > 10 * counts["probe_syns_by_" + other],
-              "%s: not sent by the %s" % (name, way))
+        way = WAYS.get(name, WAY)
+        for what, one, other in (("syns", way[0], "ip" if way[0] == "link" else "link"),
+                                 ("packets", way[1][:4].rstrip("-"),
+                                  "xdp" if way[1] == "ring" else "ring")):
+            check(counts["probe_%s_by_%s" % (what, one)] >
+                  10 * counts["probe_%s_by_%s" % (what, other)],
+                  "%s: %s not by %s" % (name, what, one))
     failed = {word: n for word, n in counts.items()
               if word.startswith("probe_results{") and n > 0 and "{ok}" not in word}
     check(sum(failed.values()) <= counts["probes_finished"] / 100,
@@ -101,8 +109,7 @@ def run_point(name, options):
     kind, ours, theirs, goal = POINTS[name]
     rounds = []
     for _ in range(options.rounds):
-        of_jury = one_life(Jury, options, kind, ours,
-                           [("--half-open-send", WAYS.get(name, WAY))])
+        of_jury = one_life(Jury, options, kind, ours, WAYS.get(name, WAY))
         check_engine(name, kind, of_jury["counts"])
         of_haproxy = theirs and one_life(Haproxy, options, kind, theirs)
         rounds.append((of_jury, of_haproxy))

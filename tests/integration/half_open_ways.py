@@ -2,43 +2,47 @@
 """By which way half-open probes leave a node: by the link only where nothing stands between, and to
 where the kernel would send them, whatever changes meanwhile. Two namespaces. Needs root.
 """
-# seconds: 15
+# seconds: 20
 # twin: link-blind WRONG .*drops what is INVALID.*near R
+# twin: xdp-past-filter WRONG .*a packet filter that is to see what comes.*seen by the ring
 # twin: stale-neighbour WRONG .*another station.*CONNECT_TIMEOUT
-import contextlib
 import ctypes
 import os
 import socket
 import struct
+import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from half_open import quiet_neighbours  # noqa: E402
-from netns import FAR_4, NEAR_4, Cable  # noqa: E402
+from netns import FAR_4, LIBC, NEAR_4, Cable, enter  # noqa: E402
 from prober import Prober, Server, arguments, check, finish, run  # noqa: E402
 from wire import attempts, capture_at, check_shape, seen_of  # noqa: E402
 
 T, I = 400, 50
 
 
-def settle(prober, send, why):
-    """The way that is said to be gone, within seconds of a change. Else nothing that follows says
+def expect(prober, what, key, value, why):
+    """What the prober says of its ways, within seconds of a change. Else nothing that follows says
     anything."""
-    counts = {}
-
-    def is_there(_):
-        counts.update(prober.counts())
-        return counts["send"] == send and why in counts["send_why"]
-
-    with contextlib.suppress(SystemExit):
-        prober.wait(is_there, f"sent by {send} because {why}", 8)
-    if not check(is_there(None), f"{why}: sent by the {send} (said: {counts['send']}, "
-                                 f"{counts['send_why']})"):
+    deadline = time.monotonic() + 8
+    counts = prober.counts()
+    while (counts[key] != value or why not in counts[key + "_why"]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+        counts = prober.counts()
+    word = {"send": "sent", "receive": "seen"}[key]
+    if not check(counts[key] == value and why in counts[key + "_why"],
+                 f"{what}: {word} by the {value} (said: {counts[key]}, {counts[key + '_why']})"):
         finish()
 
 
+def settle(prober, send, why):
+    expect(prober, why, "send", send, why)
+
+
 def sent(prober, n=5):
-    """SYNs by each way, while a slot has n results more."""
+    """SYNs by each way, while a slot has n results more; of the first the SYN may be older."""
     before = prober.counts()
     begun = len(prober.results(0))
     results = prober.wait_results(0, begun + n)[begun:]
@@ -50,7 +54,7 @@ def sent(prober, n=5):
 def check_sent(prober, what, way):
     seen, n = sent(prober)
     other = "ip" if way == "link" else "link"
-    check(seen == {"pass OK"} and n[way] >= 5 and n[other] == 0, f"{what}: {seen}, {n}")
+    check(seen == {"pass OK"} and n[way] >= 4 and n[other] == 0, f"{what}: {seen}, {n}")
 
 
 def start(cable, folder, to, *options, **fields):
@@ -62,18 +66,17 @@ def start(cable, folder, to, *options, **fields):
 
 def use_legacy_iptables(cable):
     """Its first question makes a table, with hooks, as `iptables -L` does."""
-    libc = ctypes.CDLL(None, use_errno=True)
     with open("/proc/self/ns/net", "rb") as here, open("/run/netns/" + cable.near, "rb") as there:
-        check(libc.setns(there.fileno(), 0) == 0, "in the prober's namespace")
+        enter(there)
         try:
             with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as raw:
                 info = ctypes.create_string_buffer(b"filter", 84)
                 size = ctypes.c_int(84)
                 ipt_so_get_info = 64
-                return libc.getsockopt(raw.fileno(), socket.IPPROTO_IP, ipt_so_get_info, info,
+                return LIBC.getsockopt(raw.fileno(), socket.IPPROTO_IP, ipt_so_get_info, info,
                                        ctypes.byref(size)) == 0
         finally:
-            libc.setns(here.fileno(), 0)
+            enter(here)
 
 
 def obstacles(cable, folder, to):
@@ -199,9 +202,8 @@ BPF_CGROUP_SKB, BPF_CGROUP_INET_EGRESS = 8, 1
 
 
 def bpf(command, attributes):
-    libc = ctypes.CDLL(None, use_errno=True)
     room = ctypes.create_string_buffer(attributes, 128)
-    return libc.syscall(321, command, room, 128)
+    return LIBC.syscall(321, command, room, 128)
 
 
 def let_all_leave(folder):
@@ -247,6 +249,87 @@ def control_group(cable, folder, to):
         os.rmdir(group)
 
 
+def is_attached(cable):
+    return "xdp" in cable.in_near("ip -details link show near0")
+
+
+def becomes(cable, attached):
+    """Whether there is a program, or none, within seconds."""
+    deadline = time.monotonic() + 10
+    while is_attached(cable) != attached and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return is_attached(cable) == attached
+
+
+def wait_xdp(prober, receive, why, what):
+    expect(prober, what, "receive", receive, why)
+
+
+def seen(prober, n=5):
+    """Results, and packets by each way, while a slot has n results more."""
+    before = prober.counts()
+    begun = len(prober.results(0))
+    results = prober.wait_results(0, begun + n)[begun:]
+    after = prober.counts()
+    return seen_of(results), {way: after["probe_packets_by_" + way] -
+                              before["probe_packets_by_" + way] for way in ("ring", "xdp")}
+
+
+def xdp(cable, folder, server):
+    """An XDP program takes SYN-ACKs for probes, and nothing else, and never outlives its agent."""
+    to = server.to("silent")
+    cable.send_whole_sums(cable.far, "far0")
+    prober = start(cable, folder, to, "--receive", "xdp")
+    prober.set(1, type="tcp", handshake="full", T=5000, I=I, to=to)
+    prober.publish()
+    wait_xdp(prober, "xdp", "as configured", "an XDP program")
+    results, n = seen(prober)
+    check(results == {"pass OK"} and n["xdp"] >= 4 and n["ring"] == 0, f"by XDP: {results}, {n}")
+    begun = len(prober.results(1))
+    full = prober.wait_results(1, begun + 5)[begun:]
+    check(seen_of(full) == {"pass OK"}, "connections of the kernel go on beside it")
+    cable.filter(cable.near, "tcp dport 1 drop")
+    wait_xdp(prober, "ring", "sent by the link", "a packet filter that is to see what comes")
+    check(not is_attached(cable), "the program is gone then")
+    results, n = seen(prober)
+    check(results == {"pass OK"} and n["xdp"] == 0 and n["ring"] >= 4, f"by the ring: {results}, {n}")
+    cable.unfilter(cable.near)
+    wait_xdp(prober, "xdp", "as configured", "the filter went")
+    prober.stop()
+    check(not is_attached(cable), "no program stays behind an agent that ends")
+
+    prober = start(cable, folder, to, "--receive", "xdp")
+    wait_xdp(prober, "xdp", "as configured", "an agent that is about to be killed")
+    check(is_attached(cable), "its program is there")
+    pid = next(int(pid) for pid in cable.in_near(f"ip netns pids {cable.near}").split()
+               if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "probe_tool")
+    os.kill(pid, 9)
+    prober.process.wait()
+    check(becomes(cable, False), "no program stays behind an agent that is killed")
+    xdp_refused(cable, folder, to)
+
+
+def xdp_refused(cable, folder, to):
+    """Then the ring does it, and the reason is told."""
+    other = subprocess.Popen(["ip", "netns", "exec", cable.near,
+                              os.path.join(folder, "syn_reflector"), "--pass", "near0"],
+                             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    check(becomes(cable, True), "a program of somebody else is there")
+    for options, why, prefix in (
+            (("--send", "link"), "takes no XDP program", ()),
+            (("--send", "link"), "the kernel refuses the XDP program",
+             ("setpriv", "--bounding-set=-net_admin,-bpf,-sys_admin",
+              "--inh-caps=-net_admin,-bpf,-sys_admin")),
+            (("--send", "ip"), "sent by the link", ())):
+        prober = start(cable, folder, to, *options, "--receive", "xdp", prefix=prefix)
+        wait_xdp(prober, "ring", why, why)
+        results, n = seen(prober)
+        check(results == {"pass OK"} and n["xdp"] == 0, f"by the ring: {results}, {n}")
+        prober.stop()
+    other.stdin.close()
+    other.wait()
+
+
 def main():
     options = arguments()
     tracked, cable = Cable(), Cable()
@@ -259,6 +342,7 @@ def main():
     by_hand(cable, options.bin, server.to("silent"))
     control_group(cable, options.bin, server.to("silent"))
     obstacles(cable, options.bin, server.to("silent"))
+    xdp(cable, options.bin, server)
     hops(cable, options.bin, server)
     server.stop()
     finish()

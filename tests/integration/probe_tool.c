@@ -1,6 +1,7 @@
 /* The probe thread on the command line, for the scripts of this folder: real sockets, no cluster.
  *
  * usage: probe_tool [--in-flight N] [--allow PREFIX]... [--send auto|ip|link]
+ *   [--receive ring|xdp|xdp-driver]
  * Reads commands from standard input, a line each, until it ends:
  *   set SLOT type=http to=127.0.0.1:80 T=500 I=100 path=/x expect=200-299+302 source=ADDRESS ...
  *   set SLOT type=tls to=... sni=NAME verify=ca minVersion=1.0 alpn=h2 warnDays=14 inside=http ...
@@ -271,8 +272,10 @@ static void print_counts(const struct tool *tool)
     probe_thread_counts(tool->thread, &counts);
     const struct packet_way *way = probe_thread_way(tool->thread);
 
-    printf("{\"counts\": true, \"send\": \"%s\", \"send_why\": \"%s\"", packet_way_send(way),
-           packet_way_send_why(way));
+    printf("{\"counts\": true, \"send\": \"%s\", \"send_why\": \"%s\", "
+           "\"receive\": \"%s\", \"receive_why\": \"%s\"",
+           packet_way_send(way), packet_way_send_why(way), packet_way_receive(way),
+           packet_way_receive_why(way));
     probe_counts_emit(&counts, print_count, NULL);
     printf("}\n");
 }
@@ -342,6 +345,8 @@ static void parse_options(int argc, char **argv, struct probe_thread_options *op
         }
         if (strcmp(argv[i], "--send") == 0) {
             options->loop.half_open_send = packet_send_of(argv[i + 1]);
+        } else if (strcmp(argv[i], "--receive") == 0) {
+            options->loop.half_open_receive = packet_receive_of(argv[i + 1]);
         } else if (strcmp(argv[i], "--in-flight") == 0) {
             options->loop.in_flight_max = number(argv[i + 1]);
         } else if (strcmp(argv[i], "--allow") == 0) {

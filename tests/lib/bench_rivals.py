@@ -2,25 +2,19 @@
 same interval, each on processor 0 of its own, in the namespace `near`; the backends, which count what
 comes, on processor 1, in `far`."""
 import contextlib
-import ctypes
-import fcntl
 import glob
 import os
 import shutil
-import socket
-import struct
 import subprocess
 import tempfile
 
 from cluster import HERE, Agent, Cluster, check
-from lan import enter
 from netns import FAR_4, Cable
 from prober import run
 
 PORT = 8080
 NET = "10.1"
 GROUP_BACKENDS = 1000
-SIOCETHTOOL, ETHTOOL_STXCSUM = 0x8946, 0x17
 CONFIG = os.path.join(HERE, "..", "bench", "haproxy.cfg")
 
 
@@ -38,7 +32,8 @@ class Far:
     """The backends' end. tcp: packets are answered by the driver (syn_reflector), and a prober pays
     little for its backends; else by an http server (http_counter)."""
 
-    def __init__(self, folder, is_http):
+    def __init__(self, folder, is_http, has_program=False):
+        """has_program: the prober brings an XDP program of its own."""
         self.cable, self.processes = Cable(), []
         run(f"ip -n {self.cable.near} route add {NET}.0.0/16 via {FAR_4}")
         run(f"ip -n {self.cable.far} route add local {NET}.0.0/16 dev lo")
@@ -46,9 +41,10 @@ class Far:
             self.share_out()
             command = [os.path.join(folder, "http_counter"), str(PORT)]
         else:
-            self.send_whole_sums("near0")
+            self.cable.send_whole_sums(self.cable.near, "near0")
             reflector = os.path.join(folder, "syn_reflector")
-            self.run(self.cable.near, [reflector, "--pass", "near0"])
+            if not has_program:
+                self.run(self.cable.near, [reflector, "--pass", "near0"])
             command = [reflector, "far0"]
         self.counter = self.run(self.cable.far, ["taskset", "-c", "1"] + command)
 
@@ -65,19 +61,6 @@ class Far:
             run_in = ["ip", "netns", "exec", name, "sh", "-c",
                       f"echo {mask} > /sys/class/net/{link}/queues/rx-0/rps_cpus"]
             subprocess.run(run_in, check=True)
-
-    def send_whole_sums(self, link):
-        """What `ethtool -K LINK tx off` does: an XDP program at the other end sees no sums else."""
-        with open("/proc/self/ns/net", "rb") as here, \
-                open("/run/netns/" + self.cable.near, "rb") as there:
-            enter(there)
-            try:
-                with socket.socket() as any_socket:
-                    words = (ctypes.c_uint32 * 2)(ETHTOOL_STXCSUM, 0)
-                    fcntl.ioctl(any_socket, SIOCETHTOOL,
-                                struct.pack("16sP16x", link.encode(), ctypes.addressof(words)))
-            finally:
-                enter(here)
 
     def count(self):
         self.counter.stdin.write("\n")

@@ -2,6 +2,7 @@
 S41, spec.md 4. Two namespaces, IPv4 and IPv6; answers that no kernel gives are forged. The same for
 each way by which such probes leave and come back: the scripts half_open_*.py say which. Needs root.
 """
+import concurrent.futures
 import subprocess
 import sys
 
@@ -236,10 +237,11 @@ def without_rights(cable, folder, way):
 
 
 class Way:
-    """send: as the agent's option half-open-send."""
+    """send, receive: as the agent's options half-open-send and half-open-receive."""
 
-    def __init__(self, send):
-        self.send, self.options = send, ("--send", send)
+    def __init__(self, send, receive="ring"):
+        self.send, self.receive = send, receive
+        self.options = ("--send", send, "--receive", receive)
 
     def check_counts(self, counts):
         """Which way was gone, of probes that nothing hinders."""
@@ -249,6 +251,9 @@ class Way:
         most = counts["probes_started"] // 2 if self.send == "link" else 0
         check(n[self.send] >= 0.9 * counts["probes_started"] and other <= most,
               f"sent by the {self.send}: {n} of {counts['probes_started']} probes")
+        n = {"xdp": counts["probe_packets_by_xdp"], "ring": counts["probe_packets_by_ring"]}
+        check((n["xdp"] > 0) == (self.receive == "xdp") and n["ring"] > 0,
+              f"seen by {self.receive}: {n}, said: {counts['receive']}, {counts['receive_why']}")
 
 
 def quiet_neighbours(cable):
@@ -259,11 +264,21 @@ def quiet_neighbours(cable):
         cable.in_near("ping -c 1 -W 10 " + far, ok=False)
 
 
-def wire_main(way):
-    options = arguments()
+def make_cable():
     cable = Cable()
     run(f"ip -n {cable.near} address add {SECOND_SOURCE}/24 dev near0")
     quiet_neighbours(cable)
-    for test in (open_port, answers, network, sources_change, without_rights):
-        test(cable, options.bin, way)
+    cable.send_whole_sums(cable.far, "far0")
+    return cable
+
+
+def wire_main(way):
+    """Each test on a cable of its own, all at once: mostly they wait."""
+    options = arguments()
+    tests = (open_port, answers, network, sources_change, without_rights)
+    cables = [make_cable() for _ in tests]
+    with concurrent.futures.ThreadPoolExecutor(len(tests)) as pool:
+        runs = [pool.submit(test, cable, options.bin, way) for test, cable in zip(tests, cables)]
+        for one in runs:
+            one.result()
     finish()

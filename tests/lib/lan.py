@@ -4,17 +4,15 @@ Nothing leaves the machine: the switch is a bridge in a namespace of its own. Ne
 """
 import atexit
 import contextlib
-import ctypes
 import os
 import subprocess
 import threading
 
 from cluster import Backend, Cluster
+from netns import enter
 from prober import run
 
-CLONE_NEWNET = 0x40000000
 NET = "10.232.7"
-LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Lan:
@@ -80,11 +78,6 @@ class Lan:
     def remove(self):
         for host in list(self.hosts) + ["switch"]:
             run(f"ip netns del {self.namespace(host)}", ok=False)
-
-
-def enter(file):
-    if LIBC.setns(file.fileno(), CLONE_NEWNET) != 0:
-        raise OSError(ctypes.get_errno(), "setns")
 
 
 class LanCluster(Cluster):

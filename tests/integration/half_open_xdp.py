@@ -1,0 +1,11 @@
+#!/usr/bin/python3
+"""Half-open probes on the wire (tests/lib/half_open.py), sent by the link, their SYN-ACKs taken and
+answered by an XDP program."""
+# seconds: 12
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from half_open import Way, wire_main  # noqa: E402
+
+wire_main(Way("link", "xdp"))
