@@ -11,7 +11,8 @@
  *
  * The round-trip time is the response time of the probes that pass by an answer: from the first
  * packet to what decides, of tcp the SYN-ACK, of http the status line and header. Of port+echo
- * there is none, since it waits for T.
+ * there is none, since it waits for T. The engine `packet` takes it from the kernel's time stamps,
+ * `connect` may add half a millisecond (CONNECT_QUIET_NS).
  *
  * A histogram of each target was rejected: a dozen numbers each, and with 100,000 targets more
  * than a million series. Counters of the node (engine_counters) give the loss over any time. */
