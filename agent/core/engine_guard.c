@@ -166,17 +166,15 @@ static void admit_pending(struct engine *engine, uint32_t index)
 }
 
 /* Votes of one moment arrive one after the other, and on each node in an order of their own: the
- * first ejection of a group waits for one V, in which all nodes come to hold the same votes. */
+ * first ejection of a group waits for one V, in which all nodes come to hold the same votes. What
+ * is due later may be left over from others, who wait no more, and from a longer V. */
 static void wait_for_turn(struct engine *engine, struct engine_backend *backend,
                           struct verdict_answer *answer)
 {
     engine_freeze(engine, backend, 0, answer);
     backend->is_pending = true;
-    if (engine->scopes[backend->scope].guards[GUARD_VELOCITY].due_ns == 0) {
-        engine_guard_due(engine, backend->scope, GUARD_VELOCITY,
-                         engine->now_ns +
-                             (plant_is("turn-at-once") ? 0 : engine->vote_interval_ns));
-    }
+    engine_guard_due(engine, backend->scope, GUARD_VELOCITY,
+                     engine->now_ns + (plant_is("turn-at-once") ? 0 : engine->vote_interval_ns));
 }
 
 /* Its turn is another's, or nobody waits any more: what was due later is looked at soon. */

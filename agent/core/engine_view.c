@@ -448,7 +448,7 @@ uint8_t engine_n_fresh(const struct engine *engine, uint64_t now_ns)
 /* What is left of the five seconds; 0 while the score is too high, and without doubt. */
 static uint64_t calm_left_ns(const struct doubt_look *look, uint64_t now_ns)
 {
-    uint64_t calm_ns = age_of(now_ns, look->high_ns);
+    uint64_t calm_ns = age_of(now_ns, look->calm_ns);
 
     if (look->mask == 0 || look->score > DOUBT_SCORE_CALM) {
         return 0;

@@ -332,14 +332,16 @@ static void score_kind(struct self_doubt *doubt, unsigned index, const struct co
 static bool follow_score(struct doubt_kind *kind, uint64_t now_ns)
 {
     if (kind->score > DOUBT_SCORE_CALM) {
-        kind->high_ns = now_ns;
+        kind->calm_ns = 0;
+    } else if (kind->calm_ns == 0) {
+        kind->calm_ns = now_ns;
     }
     if (!kind->is_suspect && kind->score >= DOUBT_SCORE_SUSPECT) {
         kind->is_suspect = true;
         kind->since_ns = now_ns;
         return true;
     }
-    if (kind->is_suspect && now_ns - kind->high_ns >= DOUBT_CALM_NS) {
+    if (kind->is_suspect && kind->calm_ns != 0 && now_ns - kind->calm_ns >= DOUBT_CALM_NS) {
         kind->is_suspect = false;
         return true;
     }
@@ -387,8 +389,8 @@ void self_doubt_look(const struct self_doubt *doubt, struct doubt_look *ret_look
         if (kind->is_suspect && (ret_look->since_ns == 0 || kind->since_ns < ret_look->since_ns)) {
             ret_look->since_ns = kind->since_ns;
         }
-        if (kind->is_suspect && kind->high_ns > ret_look->high_ns) {
-            ret_look->high_ns = kind->high_ns;
+        if (kind->is_suspect && kind->calm_ns > ret_look->calm_ns) {
+            ret_look->calm_ns = kind->calm_ns;
         }
         ret_look->causes |= ret_look->mask == 0 ? kind->causes : 0;
         ret_look->causes_now |= kind->causes;

@@ -25,7 +25,8 @@
  * a cut between the nodes says nothing of the way to the backends. Nor are some failing targets
  * that the others reach: that is a cut path, for which `unreachable from here` is made.
  *
- * A kind stays suspect until its score has been 2 or less for 5 s. */
+ * A kind stays suspect until its score has been seen to be 2 or less for 5 s: time in which nobody
+ * looked, since this node stood still, is none of them. */
 #ifndef JURY_CORE_SELF_DOUBT_H
 #define JURY_CORE_SELF_DOUBT_H
 
@@ -110,7 +111,8 @@ struct doubt_kind {
     uint8_t causes; /* bits 1 << enum doubt_cause: what adds to the score now */
     bool is_suspect;
     uint64_t since_ns; /* is_suspect: when it began */
-    uint64_t high_ns;  /* when the score was last above DOUBT_SCORE_CALM */
+    uint64_t
+        calm_ns; /* since when the score was seen to be DOUBT_SCORE_CALM or less; 0 = it is not */
 };
 
 struct self_doubt {
@@ -173,7 +175,7 @@ struct doubt_look {
     uint8_t causes_now; /* of the scores now */
     uint32_t mask;
     uint64_t since_ns; /* with a mask */
-    uint64_t high_ns;  /* with a mask: when a score was last too high to end it */
+    uint64_t calm_ns;  /* with a mask and a score that may end it: since when */
 };
 void self_doubt_look(const struct self_doubt *doubt, struct doubt_look *ret_look);
 

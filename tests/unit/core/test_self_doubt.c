@@ -170,8 +170,23 @@ static void a_relapse_begins_the_five_seconds_again(void **state)
                          f->now_ns); /* 3: no doubt by itself, no calm either */
     expect(f, 3, 1 << DOUBT_LOOP_LATE, TCP_BIT);
     f->now_ns += 4 * SECOND;
+    expect(f, 0, 0, TCP_BIT); /* from here on */
+    f->now_ns += 4 * SECOND;
     expect(f, 0, 0, TCP_BIT);
     f->now_ns += SECOND;
+    expect(f, 0, 0, 0);
+}
+
+static void time_that_a_node_stood_still_is_no_calm(void **state)
+{
+    struct fixture *f = *state;
+
+    tcp(f)->n_faulty = 3;
+    expect(f, 4, 1 << DOUBT_LOCAL_FAULTS, TCP_BIT);
+    tcp(f)->n_faulty = 0;
+    f->now_ns += 60 * SECOND; /* nobody looked */
+    expect(f, 0, 0, TCP_BIT);
+    f->now_ns += 5 * SECOND;
     expect(f, 0, 0, 0);
 }
 
@@ -533,6 +548,7 @@ int main(void)
         TEST(starvation_adds_up_and_a_busy_machine_does_not),
         TEST(doubt_ends_when_the_score_was_low_for_five_seconds),
         TEST(a_relapse_begins_the_five_seconds_again),
+        TEST(time_that_a_node_stood_still_is_no_calm),
         TEST(shortages_count_from_three_targets_and_a_quarter_on),
         TEST(what_is_wrong_with_one_address_or_one_way_to_probe_is_no_shortage),
         TEST(one_kind_of_probe_is_suspect_without_the_others),
