@@ -135,6 +135,8 @@ void render_metrics(struct ctl *ctl, const Jury__V1__ListCountersResponse *count
         "round trip of this node's probes that passed by an answer, smoothed: a new one counts "
         "for an eighth",
         response_time_of);
-    put_paths(ctl->out, verdicts, "probe_loss_ratio",
-              "part of the last 30 probes that wanted a reply which got none at all", loss_of);
+    put_paths(
+        ctl->out, verdicts, "probe_loss_ratio",
+        "part of the last 30 probes that wanted a reply which got none at all within the timeout",
+        loss_of);
 }

@@ -248,7 +248,7 @@ struct peer_view {
     X(results_dropped, "probe results for a definition that is no longer in the catalog")       \
     X(results_inconclusive, "probe results that were a fault of this node")                     \
     X(probes_replied, "probes that wanted a reply and got one, right or wrong")                 \
-    X(probes_without_reply, "probes that wanted a reply and got none at all: the loss")         \
+    X(probes_without_reply, "probes that wanted a reply and got none within the timeout: loss") \
     X(votes_stale, "vote messages dropped as older than, or equal to, one already taken")       \
     X(votes_old_epoch, "messages of a start of the peer before its newest")                     \
     X(votes_unknown_node, "messages of a node that is not in the catalog")                      \

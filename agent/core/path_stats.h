@@ -1,13 +1,13 @@
 /* What the probes of one target tell of the way to it: its round-trip time, smoothed, and how many
  * of the last probes were lost. Pure, 8 bytes a target: it lives in the engine's row of each.
  *
- * A probe is lost when its target sent no reply at all: no SYN-ACK or RST to a SYN (of a tcp, http,
- * tls or grpc check), no datagram and no "port unreachable" to a udp exchange, no echo reply to
- * port+echo. A wrong answer, a refusal, and a connection on which nothing more comes are replies;
- * an ICMP error to a SYN is none, since a router may have sent it. Not counted at all is what is
- * inconclusive (a fault of this node, rationed ICMP errors), and a udp port check that passes by
- * silence, since it wants no reply. SYNs are repeated after 1 s and 3 s, so with T above 1 s one
- * lost packet is no lost probe.
+ * A probe is lost when its target sent no reply at all within T: no SYN-ACK or RST to a SYN (of a
+ * tcp, http, tls or grpc check), no datagram and no "port unreachable" to a udp exchange, no echo
+ * reply to port+echo. A wrong answer, a refusal, and a connection on which nothing more comes are
+ * replies; an ICMP error to a SYN is none, since a router may have sent it. Not counted at all is
+ * what is inconclusive (a fault of this node, rationed ICMP errors), and a udp port check that
+ * passes by silence, since it wants no reply. SYNs are repeated after 1 s and 3 s, so with T above
+ * 1 s one lost packet is no lost probe.
  *
  * The round-trip time is the response time of the probes that pass by an answer: from the first
  * packet to what decides, of tcp the SYN-ACK, of http the status line and header. Of port+echo
