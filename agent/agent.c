@@ -115,6 +115,7 @@ static void on_housekeeping(uv_timer_t *timer)
     know_members(agent);
     agent_lkg_tick(agent);
     agent_probe_sources_tick(agent);
+    agent_probe_budget_tick(agent);
     agent_rpc_poll(agent);
 }
 
@@ -394,6 +395,7 @@ int agent_run(const struct agent_config *config, const struct curve_keys *keys, 
     agent->doubt.port.fd = -1;
     engine_actions_init(&agent->actions);
     probe_plan_editor_init(&agent->plan);
+    agent->plan.rates = config->probe_rates;
     int rc = agent_open(agent, err);
     if (rc == 0) {
         log_event(LOG_LEVEL_INFO, "started", "version=%s data_dir=%s run_dir=%s", JURY_VERSION,

@@ -301,6 +301,10 @@ int agent_probe_now(void *agent, uint64_t cookie, const struct probe_target *tar
 /* Look at some more targets; each second. */
 void agent_probe_sources_tick(struct agent *agent);
 const struct rpc_probe_sources *agent_probe_sources(const struct agent *agent);
+/* Tell the engine when the probe budget begins or ceases to delay probes; each second. */
+void agent_probe_budget_tick(struct agent *agent);
+void agent_probe_budget_view(const struct agent *agent, const struct probe_counts *counts,
+                             struct rpc_probe_budget *ret_budget);
 /* Those that have ended. */
 void agent_probe_now_results(struct agent *agent);
 

@@ -203,6 +203,11 @@ static void log_one(const struct event *event)
                   "group=%s backend=%s ends_soon=%s", event->group,
                   endpoint_format(&event->backend, at), event->to != 0 ? "yes" : "no");
         return;
+    case EVENT_PROBE_BUDGET:
+        log_event(event->to != 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "probe_budget",
+                  "delays=%s delay_max_ms=%llu", event->to != 0 ? "yes" : "no",
+                  (unsigned long long)(event->delay_ns / NS_PER_MS));
+        return;
     case EVENT_DEPENDENCY_CHANGED:
         log_dependency(event);
         return;

@@ -95,6 +95,47 @@ const struct rpc_probe_sources *agent_probe_sources(const struct agent *agent)
     return agent->sources.is_whole ? &agent->sources.last : &agent->sources.running;
 }
 
+/* --- the budget --- */
+
+void agent_probe_budget_tick(struct agent *agent)
+{
+    struct probe_counts counts;
+
+    if (agent->probes == NULL || agent->engine == NULL) {
+        return;
+    }
+    probe_thread_counts(agent->probes, &counts);
+    /* The engine tells only what changed. */
+    struct engine_event event = {.kind = ENGINE_PROBE_BUDGET,
+                                 .u.pressure = {.is_on = counts.values[PROBE_BUDGET_PRESSED] != 0,
+                                                .delay_ns = counts.values[PROBE_BUDGET_DELAY_NS]}};
+    agent_step(agent, &event);
+}
+
+void agent_probe_budget_view(const struct agent *agent, const struct probe_counts *counts,
+                             struct rpc_probe_budget *ret_budget)
+{
+    uint64_t slot = counts->values[PROBE_BUDGET_TOP_SLOT];
+
+    *ret_budget = (struct rpc_probe_budget){
+        .per_node = agent->config->probe_rates.per_node,
+        .per_address = agent->config->probe_rates.per_address,
+        .used = (uint32_t)counts->values[PROBE_BUDGET_USED],
+        .demand = (uint32_t)counts->values[PROBE_BUDGET_DEMAND],
+        .top_demand = (uint32_t)counts->values[PROBE_BUDGET_TOP_DEMAND],
+        .n_waiting = (uint32_t)counts->values[PROBE_BUDGET_WAITING],
+        .is_pressed = counts->values[PROBE_BUDGET_PRESSED] != 0,
+        .n_delayed = counts->values[PROBE_BUDGET_DELAYED],
+        .delay_ns = counts->values[PROBE_BUDGET_DELAY_NS],
+        .delay_max_ns = counts->values[PROBE_BUDGET_DELAY_MAX_NS],
+    };
+    /* The thread may have counted before the last change. */
+    if (ret_budget->top_demand > 0 && slot < agent->plan.n_slots &&
+        agent->plan.by_slot[slot] != NULL) {
+        ret_budget->top_address = agent->plan.by_slot[slot]->target.definition.to.addr;
+    }
+}
+
 /* --- probes on demand --- */
 
 int agent_probe_now(void *user, uint64_t cookie, const struct probe_target *target,

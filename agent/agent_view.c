@@ -123,6 +123,7 @@ void agent_view_node(void *user, struct rpc_node *ret_node)
             packet_way_receive_why(probe_thread_way(agent->probes));
         ret_node->half_open_send = packet_way_send(probe_thread_way(agent->probes));
         ret_node->half_open_send_reason = packet_way_send_why(probe_thread_way(agent->probes));
+        agent_probe_budget_view(agent, &counts, &ret_node->probe_budget);
     }
     if (agent->table != NULL) {
         ret_node->published_generation = table_writer_generation(agent->table);

@@ -5,6 +5,7 @@
 
 #include "common/base/str.h"
 #include "common/base/units.h"
+#include "common/model/check.h"
 #include "common/rpc/key_file.h"
 
 static const struct option_spec specs[] = {
@@ -62,6 +63,12 @@ static const struct option_spec specs[] = {
      "how answers to half-open probes that the link sends are seen: by a packet socket, or by an "
      "XDP "
      "program, xdp-driver: only in the link's driver"},
+    {"Probes", "probe-budget", "N", OPTION_NUMBER, false, false, PROBE_BUDGET_NODE_MIN,
+     PROBE_BUDGET_NODE_MAX, NULL, NULL, "100000",
+     "probes that this node begins in a second at most; what is more waits its turn"},
+    {"Probes", "probe-budget-address", "N", OPTION_NUMBER, false, false, PROBE_BUDGET_ADDRESS_MIN,
+     PROBE_BUDGET_ADDRESS_MAX, NULL, NULL, "5000",
+     "the same to one backend address, over all its ports and checks"},
 
     {"Stopping", "stop-timeout", "TIME", OPTION_DURATION, false, false, 1000, 300000, NULL, NULL,
      "15s", "after this long a stop that waits for the disk is cut short"},
@@ -219,6 +226,15 @@ static int take_probing(const struct options *options, struct agent_config *conf
     for (size_t i = 0; i < options_n_values(options, "allow"); i++) {
         cidr_parse(options_value_at(options, "allow", i), &config->allowed[config->n_allowed++],
                    NULL);
+    }
+    config->probe_rates.per_node = (uint32_t)options_number(options, "probe-budget");
+    config->probe_rates.per_address = (uint32_t)options_number(options, "probe-budget-address");
+    if (config->probe_rates.per_address > config->probe_rates.per_node &&
+        options_is_set(options, "probe-budget-address")) {
+        return errmsg_set(err, ERR_CONFIG,
+                          "%s: probe-budget-address: %u is more than the whole probe-budget, %u",
+                          options_origin(options, "probe-budget-address"),
+                          config->probe_rates.per_address, config->probe_rates.per_node);
     }
     for (size_t i = 0; i < options_n_values(options, "probe-source"); i++) {
         const char *text = options_value_at(options, "probe-source", i);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/core/probe_budget.h"
 #include "agent/probe/packet_way.h"
 #include "common/base/addr.h"
 #include "common/base/err.h"
@@ -47,6 +48,7 @@ struct agent_config {
 
     struct cidr allowed[LIMIT_CIDRS]; /* none = no list of this node's own */
     uint32_t n_allowed;
+    struct probe_rates probe_rates;
     struct addr probe_sources[2]; /* IPv4, IPv6; ADDR_NONE = as the catalog says */
     enum packet_send half_open_send;
     enum packet_receive half_open_receive;

@@ -320,6 +320,12 @@ int cmd_apply(struct ctl *ctl)
     if (rc == 0) {
         rc = apply_set(ctl, &set);
     }
+    if (rc == 0) { /* afterwards: by then it is known that the node answers */
+        struct remark_budget budget;
+
+        remark_ask_budget(ctl, &budget);
+        remark_demand(ctl, &set, &budget);
+    }
     spec_set_close(&set);
     return rc;
 }

@@ -244,6 +244,7 @@ static int explain_topics(struct ctl *ctl)
           "  probers          who probes a backend, how often, and when all do\n"
           "  checks           several checks of a backend: k of n, and dependencies\n"
           "  loss             round trip and loss of probes: what counts as lost\n"
+          "  budget           how many probes a node begins in a second, and what waits then\n"
           "\nA field: nodectl explain group.check.http.expect\n"
           "A whole document to start from: nodectl explain group --example\n",
           ctl->out);
@@ -312,6 +313,9 @@ int cmd_explain(struct ctl *ctl)
     }
     if (strcmp(topic, "self-doubt") == 0) {
         return explain_self_doubt(ctl);
+    }
+    if (strcmp(topic, "budget") == 0) {
+        return explain_budget(ctl);
     }
     if (strcmp(topic, "probers") == 0) {
         return explain_probers(ctl);

@@ -107,6 +107,9 @@ int cmd_validate(struct ctl *ctl)
             remark_load(ctl, document);
             remark_advice(ctl, document, false);
         }
+        struct remark_budget budget;
+        remark_default_budget(&budget);
+        remark_demand(ctl, &set, &budget);
     }
     spec_set_close(&set);
     return rc;

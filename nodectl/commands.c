@@ -110,7 +110,7 @@ const struct ctl_command ctl_commands[] = {
      .summary = "fields of documents, defaults of profiles, reasons and rules",
      .help = "PATH is a kind of document or a field of one. Topics: verdict (one page for "
              "the night), profile [NAME], reason [WORD], rules [WORD], flows, guards, self-doubt, "
-             "probers, checks, loss.  "
+             "probers, checks, loss, budget.  "
              "Without any it lists them.",
      .examples = "nodectl explain verdict\nnodectl explain group\nnodectl explain "
                  "group.check.http.expect\nnodectl explain "

@@ -47,6 +47,7 @@ int explain_self_doubt(struct ctl *ctl);
 int explain_probers(struct ctl *ctl);
 int explain_checks(struct ctl *ctl);
 int explain_loss(struct ctl *ctl);
+int explain_budget(struct ctl *ctl);
 
 /* The lines of nodectl/verdict.txt, without their ends; NULL behind the last. Made at build. */
 extern const char *const verdict_page[];

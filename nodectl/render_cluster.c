@@ -466,6 +466,47 @@ static void put_probe_sources(FILE *out, const Jury__V1__DescribeNodeResponse *n
     }
 }
 
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void put_probe_budget(FILE *out, const Jury__V1__ProbeBudget *budget)
+{
+    char text[RENDER_TEXT_BYTES];
+
+    if (budget == NULL) {
+        return;
+    }
+    fprintf(out,
+            "probe budget %" PRIu32 " a second, %" PRIu32 " used, %" PRIu32
+            " wanted by the intervals\n",
+            budget->per_second, budget->used, budget->demand);
+    fprintf(out, "             %" PRIu32 " a second to one address", budget->per_second_to_address);
+    if (budget->top_address[0] != '\0') {
+        fprintf(out, ", at most %" PRIu32 " wanted, of %s", budget->top_demand,
+                budget->top_address);
+    }
+    fputc('\n', out);
+    if (budget->is_pressed) {
+        fprintf(out,
+                "             BACK-PRESSURE: probes begin up to %s late, %" PRIu32
+                " target%s wait%s "
+                "for an address\n",
+                render_duration(budget->delay, text), budget->n_waiting, plural(budget->n_waiting),
+                budget->n_waiting == 1 ? "s" : "");
+        fprintf(out,
+                "             windows are longer by that for each probe in them: failure "
+                "windows by up to (U - 1) x %s\n",
+                render_duration(budget->delay, text));
+    }
+    if (budget->n_delayed > 0) {
+        fprintf(out, "             %" PRIu64 " probe%s delayed since the start", budget->n_delayed,
+                plural(budget->n_delayed));
+        fprintf(out, ", the longest by %s\n", render_duration(budget->delay_max, text));
+    }
+}
+
 void render_node(struct ctl *ctl, const Jury__V1__DescribeNodeResponse *node)
 {
     FILE *out = ctl->out;
@@ -516,6 +557,7 @@ void render_node(struct ctl *ctl, const Jury__V1__DescribeNodeResponse *node)
         put_not_built(out, node->probe_engine);
     }
     put_probe_sources(out, node);
+    put_probe_budget(out, node->probe_budget);
     put_doubt(out, node->self_doubt, true);
     fprintf(out, "table        generation %" PRIu64 "\n", node->published_generation);
     put_peers(ctl, node);

@@ -165,6 +165,20 @@ void engine_mark_scopes(struct engine *engine)
     }
 }
 
+/* Changes no verdict: what a node has no fresh result of it has no vote on, and says why. */
+static void take_pressure(struct engine *engine, const struct probe_pressure *pressure)
+{
+    if (pressure->is_on == engine->is_pressed) {
+        return;
+    }
+    struct event *event = engine_log(engine, EVENT_PROBE_BUDGET);
+
+    event->from = engine->is_pressed;
+    event->to = pressure->is_on;
+    event->delay_ns = pressure->delay_ns;
+    engine->is_pressed = pressure->is_on;
+}
+
 static int handle(struct engine *engine, const struct engine_event *event,
                   struct engine_actions *actions)
 {
@@ -205,6 +219,9 @@ static int handle(struct engine *engine, const struct engine_event *event,
         break;
     case ENGINE_SENTINEL:
         engine_hear_sentinel(engine, event->u.sentinel);
+        break;
+    case ENGINE_PROBE_BUDGET:
+        take_pressure(engine, &event->u.pressure);
         break;
     case ENGINE_HOLD:
         engine_override_hold(engine, event->u.hold);

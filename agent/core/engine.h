@@ -68,7 +68,8 @@ enum engine_event_kind {
     ENGINE_DATA_PLANE = 11,      /* data_plane: for the rows of engine_drain_rows */
     ENGINE_LOOP_LATE = 12,       /* late_ns: a loop of this node turned so much too late */
     ENGINE_SENTINEL = 13,        /* sentinel */
-    ENGINE_HOLD = 14             /* hold: this node's own override of the hold switch */
+    ENGINE_HOLD = 14,            /* hold: this node's own override of the hold switch */
+    ENGINE_PROBE_BUDGET = 15     /* pressure: the probe budget begins or ceases to delay probes */
 };
 
 struct data_plane_row {
@@ -93,6 +94,12 @@ struct hold_override {
     int64_t wall_ms;   /* when, for people */
 };
 
+/* Of the probe budget (probe_budget.h). */
+struct probe_pressure {
+    bool is_on;
+    uint64_t delay_ns; /* the longest so far */
+};
+
 /* What a pointer leads to is borrowed for the step (a catalog is referenced by the engine). */
 struct engine_event {
     uint8_t kind;     /* enum engine_event_kind */
@@ -111,6 +118,7 @@ struct engine_event {
         const struct last_known_good *kept;
         const struct data_plane_status *data_plane;
         uint64_t late_ns;
+        struct probe_pressure pressure;
         const struct sentinel_result *sentinel;
         const struct hold_override *hold;
     } u;

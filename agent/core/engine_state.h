@@ -256,6 +256,7 @@ struct engine {
     uint64_t boot_ns;
     struct catalog *catalog; /* NULL before the first */
     uint64_t vote_interval_ns;
+    bool is_pressed;   /* the probe budget delays probes */
     uint64_t start_ns; /* of the engine: nobody can have been heard before */
     struct self_doubt doubt;
     bool doubt_is_due;     /* something that the doubt depends on changed */

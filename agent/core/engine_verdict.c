@@ -216,6 +216,10 @@ void engine_opinion_stale(struct engine *engine, uint32_t slot, struct engine_ac
     if (plant_is("opinion-forever") || before.birth == 0) {
         return;
     }
+    /* A probe that ended came in time; of one that did not the budget is the likely cause. */
+    if (engine->is_pressed && !before.is_faulty && !plant_is("delay-unsaid")) {
+        engine->targets[slot].reason = REASON_LOCAL_DELAYED;
+    }
     engine_opinion_forget(engine, slot, actions);
     engine_note_target(engine, slot, &before);
 }

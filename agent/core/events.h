@@ -31,7 +31,8 @@ enum event_kind {
                                   out, 0 not any more; hold_source, actor; n_backends */
     EVENT_ADMIN_CHANGED = 13, /* from, to: enum admin_state; actor, if one alone changed the catalog
                                  meanwhile */
-    EVENT_CERTIFICATE = 14, /* to: 1 a backend's certificate ends soon, 0 not any more; cert_day */
+    EVENT_CERTIFICATE = 14,  /* to: 1 a backend's certificate ends soon, 0 not any more; cert_day */
+    EVENT_PROBE_BUDGET = 16, /* to: 1 the budget delays probes, 0 not any more; delay_ns */
     EVENT_DEPENDENCY_CHANGED = 15 /* from, to: enum health_state of one check of class dependency;
                                      check says which */
 };
@@ -73,6 +74,7 @@ struct event {
     uint8_t doubt_score;  /* 0..7, the highest of all kinds */
     uint8_t doubt_causes; /* bits 1 << enum doubt_cause */
     uint8_t n_uncounted;  /* of a drain that is done: nodes whose flows nobody counts */
+    uint64_t delay_ns;    /* of the probe budget: the longest delay so far */
     uint64_t n_flows;     /* of a drain that is done: left where they are counted */
     uint32_t n_backends;  /* so many of the group, told together; 0 = the one that is named */
     uint64_t node_id;     /* the peer, or this node */

@@ -50,6 +50,7 @@ enum path_outcome path_outcome_of(const struct probe_result *result, bool is_udp
     case REASON_LOCAL_UNSUPPORTED:
     case REASON_LOCAL_NOT_BUILT:
     case REASON_LOCAL_NO_TRUST:
+    case REASON_LOCAL_DELAYED:
     case REASON_ICMP_LIMITED:
         break;
     }

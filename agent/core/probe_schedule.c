@@ -17,11 +17,13 @@ void probe_schedule_init(struct probe_schedule *schedule, uint64_t node_id)
 {
     *schedule = (struct probe_schedule){.node_id = node_id};
     timers_init(&schedule->timers);
+    probe_budget_init(&schedule->budget);
 }
 
 void probe_schedule_close(struct probe_schedule *schedule)
 {
     timers_close(&schedule->timers);
+    probe_budget_close(&schedule->budget);
     free(schedule->targets);
     *schedule = (struct probe_schedule){0};
 }
@@ -59,9 +61,9 @@ int probe_schedule_reserve(struct probe_schedule *schedule, uint32_t n_slots)
         return 0;
     }
     uint32_t capacity = spare_round_up(n_slots);
-    int err = timers_reserve(&schedule->timers, capacity);
-    if (err != 0) {
-        return err;
+    if (timers_reserve(&schedule->timers, capacity) != 0 ||
+        probe_budget_reserve(&schedule->budget, n_slots) != 0) {
+        return ERR_NOMEM;
     }
     struct scheduled_target *targets = realloc(schedule->targets, capacity * sizeof *targets);
     if (targets == NULL) {
@@ -83,6 +85,11 @@ int probe_schedule_add(struct probe_schedule *schedule, const struct probe_targe
         return ERR_LIMIT;
     }
     int err = probe_schedule_reserve(schedule, slot + 1);
+    if (err == 0) {
+        probe_budget_leave(&schedule->budget, slot);
+        err = probe_budget_enter(&schedule->budget, slot, &target->definition.to.addr,
+                                 target->definition.check->interval_ms);
+    }
     if (err != 0) {
         return err;
     }
@@ -115,6 +122,7 @@ void probe_schedule_remove(struct probe_schedule *schedule, struct target_id id)
     struct scheduled_target *target = find(schedule, id);
 
     if (target != NULL) {
+        probe_budget_leave(&schedule->budget, id.slot);
         *target = (struct scheduled_target){0};
         timers_clear(&schedule->timers, id.slot);
     }
@@ -122,7 +130,10 @@ void probe_schedule_remove(struct probe_schedule *schedule, struct target_id id)
 
 uint64_t probe_schedule_next_ns(const struct probe_schedule *schedule)
 {
-    return timers_next(&schedule->timers);
+    uint64_t due_ns = timers_next(&schedule->timers);
+    uint64_t turn_ns = probe_budget_turn_ns(&schedule->budget);
+
+    return probe_budget_next_ns(&schedule->budget, turn_ns < due_ns ? turn_ns : due_ns);
 }
 
 bool probe_schedule_start(struct probe_schedule *schedule, uint64_t now_ns,
@@ -144,13 +155,39 @@ static uint64_t beat_of_start_ns(const struct scheduled_target *target, uint64_t
                : now_ns;
 }
 
+/* The next that the budget lets start. ret_due_ns: when it was due. */
+static bool take_next(struct probe_schedule *schedule, uint64_t until_ns, uint32_t *ret_slot,
+                      uint64_t *ret_due_ns)
+{
+    struct probe_budget *budget = &schedule->budget;
+
+    for (;;) {
+        uint64_t due_ns = timers_next(&schedule->timers);
+        uint64_t turn_ns = probe_budget_turn_ns(budget);
+
+        if ((due_ns > until_ns && turn_ns > until_ns) || !probe_budget_has(budget, until_ns)) {
+            return false;
+        }
+        if (turn_ns <= due_ns) {
+            *ret_slot = probe_budget_take_turn(budget, until_ns, ret_due_ns);
+            return true;
+        }
+        bool is_due = timers_pop(&schedule->timers, until_ns, ret_slot);
+        assert(is_due);
+        if (probe_budget_start(budget, *ret_slot, due_ns, until_ns)) {
+            *ret_due_ns = due_ns;
+            return true;
+        }
+    }
+}
+
 bool probe_schedule_start_near(struct probe_schedule *schedule, uint64_t until_ns, uint64_t now_ns,
                                struct target_id *ret_id)
 {
-    uint64_t due_ns = timers_next(&schedule->timers);
+    uint64_t due_ns;
     uint32_t slot;
 
-    if (!timers_pop(&schedule->timers, until_ns, &slot)) {
+    if (!take_next(schedule, until_ns, &slot, &due_ns)) {
         return false;
     }
     struct scheduled_target *target = &schedule->targets[slot];
@@ -207,6 +244,9 @@ void probe_schedule_order(struct probe_schedule *schedule, const struct probe_or
     }
     if (target->is_resting) {
         timers_clear(&schedule->timers, order->id.slot);
+        probe_budget_withdraw(&schedule->budget, order->id.slot);
+    } else if (probe_budget_waits(&schedule->budget, order->id.slot)) {
+        return; /* it keeps its turn */
     } else if (order->is_now) {
         timers_set(&schedule->timers, order->id.slot, now_ns);
     } else if (rested) {

@@ -7,6 +7,8 @@
  * - the interval runs from the end of one probe to the start of the next; with PACING_FIXED from
  *   start to start, skipping the beats that fall into a probe that is still running;
  * - one probe in flight per target;
+ * - a start that the budget has no room for waits, in fair order (probe_budget.h); without rates
+ *   set there is no limit;
  * - with a beat (shared probes, share.h) a probe begins on one of the node's beats, an interval
  *   apart: the pause before it is an eighth shorter than the interval at most, never longer, until
  *   it has come to the beat. One that takes longer than an eighth does not get there.
@@ -18,6 +20,7 @@
 #include <stdint.h>
 
 #include "agent/core/probe.h"
+#include "agent/core/probe_budget.h"
 #include "agent/core/timers.h"
 
 struct scheduled_target {
@@ -35,6 +38,7 @@ struct probe_schedule {
     struct scheduled_target *targets; /* by slot */
     uint32_t n_slots;
     uint64_t node_id; /* seeds the offsets */
+    struct probe_budget budget;
 };
 
 void probe_schedule_init(struct probe_schedule *schedule, uint64_t node_id);

@@ -33,6 +33,20 @@
       "such packets that found no room: timeouts of that time are inconclusive")                \
     X(PROBE_N_DELAYED, "probes_delayed", "probes begun late by the limit of probes in flight")  \
     X(PROBE_DELAY_MAX_NS, "probe_delay_max_ns", "longest delay by that limit")                  \
+    X(PROBE_BUDGET_NODE_RATE, "probe_budget", "probes a second that this node may begin")       \
+    X(PROBE_BUDGET_ADDRESS_RATE, "probe_budget_address", "the same to one address")             \
+    X(PROBE_BUDGET_USED, "probe_budget_used", "probes begun in the last second")                \
+    X(PROBE_BUDGET_DEMAND, "probe_budget_demand",                                               \
+      "probes a second that the intervals of all targets come to")                              \
+    X(PROBE_BUDGET_TOP_DEMAND, "probe_budget_top_demand",                                       \
+      "the same of the address with the most of them")                                          \
+    X(PROBE_BUDGET_TOP_SLOT, "probe_budget_top_slot", "a target slot of that address")          \
+    X(PROBE_BUDGET_WAITING, "probe_budget_waiting", "targets that wait for their address now")  \
+    X(PROBE_BUDGET_DELAYED, "probe_budget_delayed", "probes begun late by the budget")          \
+    X(PROBE_BUDGET_DELAY_MAX_NS, "probe_budget_delay_max_ns", "longest delay by the budget")    \
+    X(PROBE_BUDGET_DELAY_NS, "probe_budget_delay_ns",                                           \
+      "longest delay in this back-pressure, or in the last one")                                \
+    X(PROBE_BUDGET_PRESSED, "probe_budget_pressed", "1 now while the budget delays probes")     \
     X(PROBE_N_LOST, "probes_lost", "probes without a result in time: a defect of this agent")   \
     X(PROBE_N_DROPPED, "probe_results_dropped",                                                 \
       "results replaced by a newer one of their target because nobody took them")               \

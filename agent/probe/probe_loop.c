@@ -305,6 +305,35 @@ static void sweep(struct probe_loop *loop, uint64_t now_ns)
     }
 }
 
+static void look_at_budget(struct probe_loop *loop, uint64_t now_ns)
+{
+    struct probe_budget *budget = &loop->schedule.budget;
+
+    if (!probe_budget_look(budget, timers_next(&loop->schedule.timers), now_ns)) {
+        return;
+    }
+    const struct {
+        enum probe_count count;
+        uint64_t value;
+    } values[] = {
+        {PROBE_BUDGET_NODE_RATE, budget->rates.per_node},
+        {PROBE_BUDGET_ADDRESS_RATE, budget->rates.per_address},
+        {PROBE_BUDGET_USED, budget->n_used},
+        {PROBE_BUDGET_DEMAND, (budget->demand + 999) / 1000},
+        {PROBE_BUDGET_TOP_DEMAND, (budget->top_demand + 999) / 1000},
+        {PROBE_BUDGET_TOP_SLOT, budget->top_slot},
+        {PROBE_BUDGET_WAITING, budget->n_waiting},
+        {PROBE_BUDGET_DELAYED, budget->n_delayed},
+        {PROBE_BUDGET_DELAY_MAX_NS, budget->delay_max_ns},
+        {PROBE_BUDGET_DELAY_NS, budget->delay_ns},
+        {PROBE_BUDGET_PRESSED, budget->is_pressed},
+    };
+
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        probe_counters_set(&loop->counters, values[i].count, values[i].value);
+    }
+}
+
 bool probe_loop_turn(struct probe_loop *loop, uint64_t now_ns)
 {
     const struct probe_sink sink = {.result = on_result, .user = loop};
@@ -323,6 +352,7 @@ bool probe_loop_turn(struct probe_loop *loop, uint64_t now_ns)
     if (loop->n_in_flight > 0) {
         sweep(loop, now_ns);
     }
+    look_at_budget(loop, now_ns);
     probe_counters_set(&loop->counters, PROBE_N_IN_FLIGHT, loop->n_in_flight);
     return loop->has_pushed;
 }
@@ -447,6 +477,7 @@ int probe_loop_take_plan(struct probe_loop *loop, struct probe_plan *plan, uint6
 {
     int first_err = 0;
 
+    probe_budget_set(&loop->schedule.budget, plan->rates);
     leave_what_went(loop, plan);
     if (plan->n_targets > 0) {
         /* All at once; without memory for all of them, as many as there is room for. */

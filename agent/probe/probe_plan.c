@@ -129,6 +129,7 @@ struct probe_plan *probe_plan_editor_publish(const struct probe_plan_editor *edi
     }
     atomic_init(&plan->n_users, 1);
     plan->n_targets = 0;
+    plan->rates = editor->rates;
     for (uint32_t i = 0; i < editor->n_slots; i++) {
         if (editor->by_slot[i] != NULL) {
             plan->targets[plan->n_targets++] = use(editor->by_slot[i]);

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "agent/core/probe.h"
+#include "agent/core/probe_budget.h"
 
 /* One target, immutable, shared by plans. There are 100,000 of them, and no larger than this. */
 #define PLANNED_TARGET_BYTES 80
@@ -26,6 +27,7 @@ static_assert(sizeof(struct planned_target) <= PLANNED_TARGET_BYTES, "of each ta
 
 struct probe_plan {
     atomic_uint n_users; /* private */
+    struct probe_rates rates;
     uint32_t n_targets;
     struct planned_target *targets[]; /* rising by slot, each slot at most once; a reference each */
 };
@@ -35,6 +37,7 @@ void probe_plan_release(struct probe_plan *plan);
 
 /* The health thread's copy, by slot. */
 struct probe_plan_editor {
+    struct probe_rates rates;        /* of the plans that are published; 0 = without limits */
     struct planned_target **by_slot; /* a reference each, NULL = free */
     uint32_t n_slots;
     uint32_t n_targets;

@@ -31,6 +31,8 @@ static const char *state_word(const struct event *event, uint8_t value)
         return value == 0 ? "free" : "held";
     case EVENT_ADMIN_CHANGED:
         return names_word(&names_admin_state, value);
+    case EVENT_PROBE_BUDGET:
+        return value == 0 ? "in-time" : "delayed";
     case EVENT_CERTIFICATE:
         return value == 0 ? "valid" : "ends-soon";
     case EVENT_NONE:
@@ -145,6 +147,23 @@ static char *doubt_sentence(const struct view *view, const struct event *event)
     return wire_format(view->arena, "this node doubts its own %s probes (score %u): %s",
                        doubt_kinds_format(event->to, kinds), event->doubt_score,
                        doubt_causes_format(event->doubt_causes, causes));
+}
+
+static char *budget_sentence(const struct view *view, const struct event *event)
+{
+    unsigned long long delay_ms = event->delay_ns / NS_PER_MS;
+
+    if (event->to == 0) {
+        return wire_format(view->arena,
+                           "this node's probe budget delays no probe any more; the longest delay "
+                           "was %llu ms",
+                           delay_ms);
+    }
+    return wire_format(
+        view->arena,
+        "this node's probe budget delays probes, by %llu ms so far: see nodectl node "
+        "describe",
+        delay_ms);
 }
 
 static char *guard_sentence(const struct view *view, const struct event *event, const char *what)
@@ -275,6 +294,8 @@ static char *sentence(const struct view *view, const struct event *event)
         return wire_format(arena, "node %" PRIu64 " was started again", event->node_id);
     case EVENT_DRAIN_DONE:
         return drain_sentence(view, event, what);
+    case EVENT_PROBE_BUDGET:
+        return budget_sentence(view, event);
     case EVENT_CERTIFICATE:
         return certificate_sentence(view, event, what);
     case EVENT_SELF_DOUBT:

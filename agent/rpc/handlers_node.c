@@ -195,6 +195,32 @@ static void add_probe_sources(const struct view *view, const struct rpc_probe_so
     response->without_source_reason = (Jury__V1__ProbeReason)known->reason;
 }
 
+static Jury__V1__ProbeBudget *budget_new(const struct view *view,
+                                         const struct rpc_probe_budget *budget)
+{
+    char text[ADDR_TEXT_BYTES];
+    Jury__V1__ProbeBudget *message =
+        WIRE_NEW(view->arena, Jury__V1__ProbeBudget, jury__v1__probe_budget);
+
+    if (message == NULL || budget->per_node == 0) {
+        return NULL;
+    }
+    message->per_second = budget->per_node;
+    message->per_second_to_address = budget->per_address;
+    message->used = budget->used;
+    message->demand = budget->demand;
+    message->top_demand = budget->top_demand;
+    if (budget->top_address.family != ADDR_NONE) {
+        message->top_address = wire_text(view->arena, addr_format(&budget->top_address, text));
+    }
+    message->is_pressed = budget->is_pressed;
+    message->n_waiting = budget->n_waiting;
+    message->n_delayed = budget->n_delayed;
+    message->delay = wire_duration_new(view->arena, budget->delay_ns);
+    message->delay_max = wire_duration_new(view->arena, budget->delay_max_ns);
+    return message;
+}
+
 int handle_describe_node(const struct view *view, const ProtobufCMessage *request,
                          ProtobufCMessage **ret_response, struct errmsg *err)
 {
@@ -235,6 +261,7 @@ int handle_describe_node(const struct view *view, const ProtobufCMessage *reques
     probes->half_open_receive_reason = wire_text(
         view->arena, node.half_open_receive_reason != NULL ? node.half_open_receive_reason : "");
     response->probe_engine = probes;
+    response->probe_budget = budget_new(view, &node.probe_budget);
     response->n_peers = peers_new(view, &response->peers);
     response->time = wire_timestamp_new(view->arena, view->wall_ms);
     response->store = part_store_new(view, &store);

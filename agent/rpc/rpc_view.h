@@ -75,8 +75,24 @@ struct rpc_probe_sources {
     uint8_t reason;      /* enum probe_reason, of the first of them */
 };
 
+/* Starts of probes in a second; probe_budget.h. */
+struct rpc_probe_budget {
+    uint32_t per_node; /* 0 = this node does not probe yet */
+    uint32_t per_address;
+    uint32_t used;
+    uint32_t demand;
+    uint32_t top_demand;
+    struct addr top_address; /* ADDR_NONE = not known */
+    uint32_t n_waiting;
+    bool is_pressed;
+    uint64_t n_delayed;
+    uint64_t delay_ns;
+    uint64_t delay_max_ns;
+};
+
 struct rpc_node {
     struct rpc_probe_sources probe_sources;
+    struct rpc_probe_budget probe_budget;
     uint64_t node_id;             /* 0 before it belongs to a cluster */
     struct cluster_id cluster_id; /* zero before */
     uint64_t epoch;

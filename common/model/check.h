@@ -196,6 +196,16 @@ uint64_t check_failure_window_ms(const struct health_check *check);
 /* r x H + I x (H - 1) for a response time r (S15, S22); r = T where silence is what passes. */
 uint64_t check_success_window_ms(const struct health_check *check, uint64_t response_ms);
 
+/* Probes that a node begins in a second at most, in all and to one address, where its own options
+ * say nothing else (agent/core/probe_budget.h). No profile comes to that: a node has as many
+ * targets as LIMIT_BACKENDS, the shortest interval of a profile is 2 s. */
+#define PROBE_BUDGET_NODE 100000
+#define PROBE_BUDGET_NODE_MIN 10
+#define PROBE_BUDGET_NODE_MAX 10000000
+#define PROBE_BUDGET_ADDRESS 5000
+#define PROBE_BUDGET_ADDRESS_MIN 10 /* one target at the shortest interval */
+#define PROBE_BUDGET_ADDRESS_MAX 10000000
+
 /* What one target sees of n_observers, in probes per 1000 s, when probes take no time. */
 struct check_load {
     unsigned n_probers;        /* while all is well: `probers`, or all there are */

@@ -73,6 +73,8 @@ enum probe_class {
       "this node's agent was built without this kind of probe")                    \
     X(REASON_LOCAL_NO_TRUST, 43, PROBE_INCONCLUSIVE, "LOCAL_NO_TRUST",             \
       "this node has no certificates of authorities to verify by")                 \
+    X(REASON_LOCAL_DELAYED, 44, PROBE_INCONCLUSIVE, "LOCAL_DELAYED",               \
+      "this node's probe budget delays the probe: its last result is out of date") \
     X(REASON_ICMP_LIMITED, 41, PROBE_INCONCLUSIVE, "ICMP_LIMITED",                 \
       "silence that proves nothing: the backend's host sends no more ICMP errors for now")
 

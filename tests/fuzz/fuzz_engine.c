@@ -160,6 +160,10 @@ static void read_local(struct bytes_reader *reader, uint64_t now_ns, struct payl
                                                 .end_ns = now_ns - bytes_read_u8(reader)};
         event->u.sentinel = &to->sentinel;
         break;
+    case ENGINE_PROBE_BUDGET:
+        event->u.pressure.is_on = bytes_read_u8(reader) & 1;
+        event->u.pressure.delay_ns = bytes_read_u64(reader);
+        break;
     case ENGINE_HOLD:
         to->hold = (struct hold_override){.group = bytes_read_u8(reader) % 2 == 0 ? "" : "web",
                                           .is_on = bytes_read_u8(reader) & 1,
@@ -254,7 +258,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bytes_reader_init(&reader, data, size);
     for (unsigned n = 0; n < EVENTS_MAX && reader.left > 0; n++) {
         struct payload payload;
-        struct engine_event event = {.kind = (uint8_t)(1 + bytes_read_u8(&reader) % ENGINE_HOLD)};
+        struct engine_event event = {
+            .kind = (uint8_t)(1 + bytes_read_u8(&reader) % ENGINE_PROBE_BUDGET)};
 
         memset(&payload, 0, sizeof payload);
         now_ns += bytes_read_u16(&reader) * UINT64_C(1000000);

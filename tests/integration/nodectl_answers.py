@@ -186,11 +186,54 @@ def backends(draining=False, done=False, seen=True, addresses=("10.0.0.1",)):
     return answer
 
 
+def last_apply(agent):
+    return [request for method, request, _envelope in agent.calls if method == "Apply"][-1]
+
+
+def more_probes_than_the_budget_are_a_warning_with_both_numbers():
+    def answer(method, _request, _envelope):
+        if method == "DescribeNode":
+            response = M["DescribeNodeResponse"]()
+            budget = response.probe_budget
+            budget.per_second, budget.per_second_to_address = of_all, of_one
+            return response
+        return M["ApplyResponse"](revision=43) if method == "Apply" else M["GetGroupResponse"]()
+
+    def warnings(run):
+        return " ".join(run.err.split())
+
+    with agent_with(answer) as agent:
+        of_all, of_one = 1000, 20
+        text = crowd(5, "200ms")  # 25 a second
+        run = Run(agent, "apply", "-f", "-", text=text).expect(0)
+        check("the checks come to 25 probes a second of each node to address 10.0.0.1, and the probe "
+              "budget of this node is 20 for an address" in warnings(run), run.err)
+        of_all = 20
+        run = Run(agent, "apply", "-f", "-", text=text).expect(0)
+        check("the checks come to 25 probes a second of each node, and the probe budget of this node is "
+              "20:" in warnings(run), run.err)
+        of_all, of_one = 1000, 25
+        run = Run(agent, "apply", "-f", "-", text=text).expect(0)
+        check("budget" not in run.err, run.err)
+        run = Run(agent, "validate", "-f", "-", text=crowd(501, "100ms")).expect(0)
+        check("the checks come to 5010 probes a second of each node to address 10.0.0.1, and the probe "
+              "budget that nodes have by default is 5000 for an address" in warnings(run), run.err)
+        run = Run(agent, "validate", "-f", "-", text=crowd(500, "100ms")).expect(0)
+        check("budget" not in run.err, run.err)
+
+
+def crowd(n, interval):
+    """A group of so many ports of one address."""
+    return ("apiVersion: jury/v1\nkind: Group\nmetadata: {name: web}\nspec:\n  profile: nlb\n"
+            "  check: {timeout: 100ms, interval: %s}\n  backends:\n" % interval +
+            "".join("  - at: 10.0.0.1:%d\n" % (1000 + port) for port in range(n)))
+
+
 def apply_sends_all_documents_as_one_change():
     with agent_with(lambda *_: M["ApplyResponse"](revision=43)) as agent:
         Run(agent, "apply", "-f", EXAMPLE).expect(0, out="applied 2 documents as revision 43\n")
-        check([call[0] for call in agent.calls] == ["GetGroup", "Apply"],
-              "the group as it was is asked for, then there is one Apply")
+        check([call[0] for call in agent.calls] == ["GetGroup", "Apply", "DescribeNode"],
+              "the group as it was is asked for, then there is one Apply, then the node's budget")
         _method, request, envelope = agent.calls[1]
         check(len(request.documents) == 2, "one Apply with two documents")
         group = request.documents[0].group
@@ -204,9 +247,9 @@ def apply_sends_all_documents_as_one_change():
         check(not request.dry_run and not request.HasField("force"), "neither dry nor forced")
         check(len(envelope.request_id) == 16, "the write has a request id")
         Run(agent, "apply", "-f", "-", "--force", "2", text=GROUP).expect(0)
-        check(agent.calls[-1][1].force.count == 2, "the force's count is sent")
+        check(last_apply(agent).force.count == 2, "the force's count is sent")
         Run(agent, "apply", "-f", "-", "--expected-revision", "0", text=GROUP).expect(0)
-        document = agent.calls[-1][1].documents[0]
+        document = last_apply(agent).documents[0]
         check(document.WhichOneof("precondition") == "expected_revision" and
               document.expected_revision == 0, "expected revision 0 = must not exist")
         run = Run(agent, "apply", "-f", EXAMPLE, "-o", "json").expect(0)
@@ -593,6 +636,7 @@ def main():
     for test in (answers_that_are_no_exit_with_1, each_refusal_has_its_exit_status,
                  nobody_there_exits_with_4, silence_exits_with_5, no_leader_lists_each_peer,
                  an_interrupted_wait_exits_with_130, apply_sends_all_documents_as_one_change,
+                 more_probes_than_the_budget_are_a_warning_with_both_numbers,
                  apply_says_of_each_object_what_became_of_it,
                  a_bad_file_asks_nobody, the_refused_document_is_named_by_file_and_line,
                  apply_says_which_backends_it_takes_away, a_removal_is_sent_against_what_was_read,

@@ -298,6 +298,8 @@ void world_start(struct world *world, uint64_t node_id, unsigned kept, uint64_t 
         abort();
     }
     probe_schedule_init(&node->schedule, node_id);
+    probe_budget_set(&node->schedule.budget, world->probe_rates);
+    node->is_pressed = false;
     if (kept != WORLD_KEPT_NONE) {
         give_kept(world, node, kept == WORLD_KEPT_ALL);
     }

@@ -65,6 +65,7 @@ struct world_node {
     struct engine *engine;     /* NULL while down */
     struct engine_actions actions;
     struct probe_schedule schedule;
+    bool is_pressed; /* its budget delays probes, as its engine was told */
     uint64_t wake_token;
     uint64_t probe_token;
     bool store_is_frozen;
@@ -117,8 +118,9 @@ struct world {
     struct catalog_state *state;
     struct catalog *history[WORLD_REVISIONS]; /* by revision; NULL where none */
     uint64_t revision;
-    uint32_t history_entries;    /* of an engine that is started: see engine_config */
-    uint64_t store_delay_max_ns; /* until a node's store has a new revision */
+    struct probe_rates probe_rates; /* of each node; 0 = without a budget */
+    uint32_t history_entries;       /* of an engine that is started: see engine_config */
+    uint64_t store_delay_max_ns;    /* until a node's store has a new revision */
     /* Noise that must change nothing: what a node has taken is delivered again, up to so many times
      * and up to a minute later, and what was lost comes after something newer of its sender. It has
      * a generator of its own, so that the world is the same with and without it. */

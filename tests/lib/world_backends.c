@@ -131,12 +131,32 @@ static void start_probe(struct world *world, struct world_node *node, struct tar
     }
 }
 
+/* As a probe thread and its agent do, each second. */
+static void look_at_budget(struct world *world, struct world_node *node)
+{
+    struct probe_budget *budget = &node->schedule.budget;
+
+    (void)probe_budget_look(budget, timers_next(&node->schedule.timers),
+                            world_local_ns(world, node));
+    if (budget->is_pressed != node->is_pressed) {
+        struct engine_event event = {
+            .kind = ENGINE_PROBE_BUDGET,
+            .u.pressure = {.is_on = budget->is_pressed, .delay_ns = budget->delay_ns}};
+
+        node->is_pressed = budget->is_pressed;
+        world_step(world, node, &event);
+    }
+}
+
 void world_start_probes(struct world *world, struct world_node *node)
 {
     struct target_id id;
 
     while (probe_schedule_start(&node->schedule, world_local_ns(world, node), &id)) {
         start_probe(world, node, id);
+    }
+    if (world->probe_rates.per_node != 0 || world->probe_rates.per_address != 0) {
+        look_at_budget(world, node);
     }
     world_plan_wake(world, node, HAPPENS_PROBE_DUE, probe_schedule_next_ns(&node->schedule),
                     &node->probe_token);

@@ -479,7 +479,8 @@ static void expect_probes(struct scenario *scenario)
 
     scenario->n_expectations++;
     if (n < min || n > max) {
-        script_fail(scenario, "node %u made %u probes", (unsigned)node_id, (unsigned)n);
+        script_fail(scenario, "node %u made %u probes: not as expected", (unsigned)node_id,
+                    (unsigned)n);
     }
 }
 
@@ -531,6 +532,26 @@ static void run_vote_interval(struct scenario *scenario)
     statement_vote_interval(scenario, script_word(scenario, 1));
 }
 
+/* probe-budget N address N: of each node, from now on; 0 = without */
+static void run_probe_budget(struct scenario *scenario)
+{
+    struct world *world = &scenario->world;
+
+    if (!script_is(scenario, 2, "address")) {
+        script_fail(scenario, "probe-budget: N address N");
+    }
+    world->probe_rates = (struct probe_rates){
+        .per_node =
+            (uint32_t)script_number(scenario, script_word(scenario, 1), PROBE_BUDGET_NODE_MAX),
+        .per_address =
+            (uint32_t)script_number(scenario, script_word(scenario, 3), PROBE_BUDGET_ADDRESS_MAX)};
+    for (uint32_t id = 1; id <= world->n_nodes; id++) {
+        if (world->nodes[id].is_up) {
+            probe_budget_set(&world->nodes[id].schedule.budget, world->probe_rates);
+        }
+    }
+}
+
 static void run_mark(struct scenario *scenario)
 {
     set_mark(scenario, script_word(scenario, 1));
@@ -570,6 +591,7 @@ void statement_run(struct scenario *scenario)
         {"wait", run_wait},
         {"until", run_until},
         {"vote-interval", run_vote_interval},
+        {"probe-budget", run_probe_budget},
         {"zones", statement_zones},
         {"mark", run_mark},
         {"expect", run_expect},

@@ -133,6 +133,7 @@ static void explanations_are_as_reviewed(void **state)
         {"explain self-doubt", "explain_self_doubt"},
         {"explain probers", "explain_probers"},
         {"explain loss", "explain_loss"},
+        {"explain budget", "explain_budget"},
         {"explain rule majority", "explain_rule_majority"},
         {"explain group --example", "explain_group_example"},
         {"explain group.check.tcp -o json", "explain_json"},

@@ -105,6 +105,8 @@ static void counters_keys_and_listeners_are_tables(void **state)
     (void)state;
     RENDER("node_waiting", render_node, Jury__V1__DescribeNodeResponse,
            jury__v1__describe_node_response);
+    RENDER("node_pressed", render_node, Jury__V1__DescribeNodeResponse,
+           jury__v1__describe_node_response);
     RENDER("counters", render_counters, Jury__V1__ListCountersResponse,
            jury__v1__list_counters_response);
     RENDER("keys", render_keys, Jury__V1__ListKeysResponse, jury__v1__list_keys_response);

@@ -297,7 +297,7 @@ static void counts_are_emitted_by_name_and_reason(void **state)
 
     assert_true(emitted.n_ok >= 2 && emitted.n_started >= 2);
     assert_int_equal(emitted.n_ok, counts.results[REASON_OK]);
-    assert_int_equal(emitted.n_lines, PROBE_N_COUNTS + 31);
+    assert_int_equal(emitted.n_lines, PROBE_N_COUNTS + 32);
     bench_close(&bench);
 }
 
