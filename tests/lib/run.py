@@ -239,6 +239,10 @@ CAMPAIGNS = {
     "uses": ("each document of deploy/examples/checks against a server of its use; installs those servers",
              "dev", "/usr/bin/python3 tests/integration/check_examples.py --bin build/dev/bin "
              "--servers all", 1),
+    "bench-detection": ("how soon dead backends are found, beside haproxy with equal parameters, {count} "
+                        "rounds; on an idle machine", "bench",
+                        "/usr/bin/python3 tests/bench/detection.py --bin build/bench/bin "
+                        "--rounds {count}", 4),
     "fresh-root": ("both set-up commands in a clean Debian 12 root", None,
                    "tests/lib/fresh_root", 1),
     "compose": ("the compose file in a real Docker: build, health, replies, an agent replaced", None,
