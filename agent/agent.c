@@ -358,6 +358,7 @@ static void agent_close(struct agent *agent)
     close_threads(agent);
     agent_table_close(agent);
     probe_plan_editor_close(&agent->plan);
+    route_watch_close(&agent->sources.routes);
     engine_actions_close(&agent->actions);
     engine_free(agent->engine);
     catalog_unref(agent->newest);
@@ -393,6 +394,7 @@ int agent_run(const struct agent_config *config, const struct curve_keys *keys, 
     agent->keys = keys;
     agent->start_ns = clock_monotonic_ns();
     agent->doubt.port.fd = -1;
+    route_watch_open(&agent->sources.routes);
     engine_actions_init(&agent->actions);
     probe_plan_editor_init(&agent->plan);
     agent->plan.rates = config->probe_rates;

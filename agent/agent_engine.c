@@ -34,6 +34,7 @@ static void carry_out_probes(struct agent *agent)
         }
     }
     if (actions->n_probes > 0) {
+        agent->sources.has_changed = true;
         struct probe_plan *plan = probe_plan_editor_publish(&agent->plan);
 
         if (plan != NULL) {

@@ -31,6 +31,7 @@
 #include "agent/probe/probe_now.h"
 #include "agent/probe/probe_plan.h"
 #include "agent/probe/probe_thread.h"
+#include "agent/probe/route_watch.h"
 #include "agent/probe/sentinel_port.h"
 #include "agent/rpc/rpc_server.h"
 #include "agent/store/fsm_catalog.h"
@@ -46,7 +47,8 @@
 #define AGENT_FORM_WAIT_NS (3 * NS_PER_SECOND) /* for the store before last-known-good is used */
 #define AGENT_RESULTS_PER_TURN 512
 #define AGENT_SOURCES_PER_TICK 64 /* targets a second; each is four system calls */
-#define AGENT_REQUESTS 1024       /* under way in the store: RPC's and own */
+#define AGENT_SOURCES_MAX_AGE_NS (60 * NS_PER_SECOND)
+#define AGENT_REQUESTS 1024 /* under way in the store: RPC's and own */
 #define AGENT_REVOKED_KEYS 64
 #define AGENT_LANE_EVENTS 256 /* connections to the Raft lane that came to nothing */
 #define AGENT_ZAP_KEYS (LIMIT_NODES * 2 + LIMIT_KEYS + AGENT_BOOTSTRAP_KEYS + AGENT_REVOKED_KEYS)
@@ -159,10 +161,15 @@ struct agent_counters {
 #undef AGENT_COUNTER_FIELD
 };
 
-/* Where probes come from: a few targets are looked at each second, round after round. */
+/* Where probes come from: a few targets are looked at each second, until all were; then anew as
+ * soon as something of it may be otherwise, and after AGENT_SOURCES_MAX_AGE_NS. */
 struct agent_sources {
+    struct route_watch routes;
     uint32_t next_slot;               /* of agent.plan */
     bool is_whole;                    /* a round has come to its end */
+    bool is_resting;                  /* and no other was begun */
+    bool has_changed;                 /* what is probed, since this round began */
+    uint64_t begun_ns;                /* this round */
     struct rpc_probe_sources running; /* of this round so far */
     struct rpc_probe_sources last;    /* of the last whole one */
 };

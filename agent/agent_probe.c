@@ -77,7 +77,17 @@ void agent_probe_sources_tick(struct agent *agent)
 {
     struct agent_sources *sources = &agent->sources;
     const struct probe_plan_editor *plan = &agent->plan;
+    uint64_t now_ns = clock_monotonic_ns();
 
+    sources->has_changed = route_watch_changed(&sources->routes) || sources->has_changed;
+    if (sources->is_resting && !sources->has_changed &&
+        now_ns - sources->begun_ns < AGENT_SOURCES_MAX_AGE_NS) {
+        return;
+    }
+    if (sources->next_slot == 0) {
+        sources->is_resting = sources->has_changed = false;
+        sources->begun_ns = now_ns;
+    }
     for (uint32_t n = 0; n < AGENT_SOURCES_PER_TICK && sources->next_slot < plan->n_slots;
          sources->next_slot++) {
         if (plan->by_slot[sources->next_slot] != NULL) {
@@ -86,7 +96,10 @@ void agent_probe_sources_tick(struct agent *agent)
         }
     }
     if (sources->next_slot >= plan->n_slots) {
-        *sources = (struct agent_sources){.is_whole = true, .last = sources->running};
+        sources->last = sources->running;
+        sources->running = (struct rpc_probe_sources){.n_sources = 0};
+        sources->next_slot = 0;
+        sources->is_whole = sources->is_resting = true;
     }
 }
 

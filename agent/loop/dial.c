@@ -41,6 +41,7 @@ static void disconnect(struct dial *dial)
     if (dial->address[0] != '\0') {
         snprintf(endpoint, sizeof endpoint, "tcp://%s", dial->address);
         zmq_disconnect(dial->watch.socket, endpoint);
+        zmq_watch_touched(&dial->watch);
         dial->address[0] = '\0';
         dial->is_up = false;
     }
@@ -64,7 +65,7 @@ static void connect_to(struct dial *dial, const struct addr *addr)
     if (zmq_connect(dial->watch.socket, endpoint) == 0) {
         memcpy(dial->address, text, sizeof text);
     }
-    dial->lane->hub->is_dirty = true;
+    zmq_watch_touched(&dial->watch);
 }
 
 static void schedule(struct dial *dial, uint64_t delay_ms);

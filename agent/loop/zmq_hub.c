@@ -93,6 +93,7 @@ static bool look(struct zmq_watch *watch, bool was_announced)
 {
     bool did_work = false;
 
+    watch->is_due = false;
     if (watch->is_closing) {
         return false;
     }
@@ -110,6 +111,7 @@ static bool look(struct zmq_watch *watch, bool was_announced)
             watch->hub->n_found_late += n_read;
         }
     }
+    watch->is_due = watch->is_due || did_work;
     return did_work;
 }
 
@@ -131,25 +133,37 @@ static void set_idle(struct zmq_hub *hub, bool is_on)
     }
 }
 
+void zmq_watch_touched(struct zmq_watch *watch)
+{
+    if (!watch->is_closing) {
+        watch->is_due = true;
+        set_idle(watch->hub, true);
+    }
+}
+
 /* A hook of one socket may send on another whose edge it thereby consumes, so looking goes on until
  * a whole pass found nothing. */
 static void on_prepare(uv_prepare_t *prepare)
 {
     struct zmq_hub *hub = prepare->data;
+    uint64_t now_ms = uv_now(hub->loop);
     bool is_left = false;
 
-    for (int pass = 0; pass < HUB_PASSES; pass++) {
-        bool did_work = false;
-
-        is_left = false;
-        hub->is_dirty = false;
+    if (now_ms - hub->looked_ms >= ZMQ_HUB_LOOK_MS) {
+        hub->looked_ms = now_ms;
         for (struct zmq_watch *watch = hub->first; watch != NULL; watch = watch->next) {
-            did_work = look(watch, false) || did_work;
-            is_left = is_left || watch->has_more;
+            watch->is_due = true;
         }
-        is_left = is_left || did_work || hub->is_dirty;
-        if (!did_work && !hub->is_dirty) {
-            break;
+    }
+    for (int pass = 0; pass == 0 || (pass < HUB_PASSES && is_left); pass++) {
+        is_left = false;
+        for (struct zmq_watch *watch = hub->first; watch != NULL; watch = watch->next) {
+            if (watch->is_due || watch->has_more) {
+                look(watch, false);
+            }
+        }
+        for (const struct zmq_watch *watch = hub->first; watch != NULL; watch = watch->next) {
+            is_left = is_left || watch->is_due || watch->has_more;
         }
     }
     set_idle(hub, is_left);
@@ -210,8 +224,7 @@ int zmq_watch_start(struct zmq_watch *watch, struct zmq_hub *hub, void *socket,
     }
     /* Connecting and binding may have left commands behind whose edge is gone: look before the
      * first sleep. */
-    hub->is_dirty = true;
-    set_idle(hub, true);
+    zmq_watch_touched(watch);
     return 0;
 }
 
@@ -245,6 +258,7 @@ void zmq_watch_want_write(struct zmq_watch *watch)
 {
     assert(watch->hooks.writable != NULL);
     watch->wants_write = true;
+    zmq_watch_touched(watch);
 }
 
 static int send_error(void)
@@ -259,19 +273,13 @@ static int send_error(void)
     }
 }
 
-static void look_again(struct zmq_watch *watch)
-{
-    watch->hub->is_dirty = true;
-    set_idle(watch->hub, true);
-}
-
 int zmq_watch_send(struct zmq_watch *watch, const struct zmq_part parts[], size_t n_parts)
 {
     assert(n_parts > 0);
     if (watch->is_closing) {
         return ERR_BUSY;
     }
-    look_again(watch);
+    zmq_watch_touched(watch);
     for (size_t i = 0; i < n_parts; i++) {
         int flags = ZMQ_DONTWAIT | (i + 1 < n_parts ? ZMQ_SNDMORE : 0);
 
@@ -290,7 +298,7 @@ int zmq_watch_send_frames(struct zmq_watch *watch, zmq_msg_t frames[], size_t n_
     if (watch->is_closing) {
         return ERR_BUSY;
     }
-    look_again(watch);
+    zmq_watch_touched(watch);
     for (size_t i = 0; i < n_frames; i++) {
         int flags = ZMQ_DONTWAIT | (i + 1 < n_frames ? ZMQ_SNDMORE : 0);
 

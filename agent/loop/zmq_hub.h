@@ -1,10 +1,13 @@
 /* The one place where ZeroMQ sockets meet libuv.
  *
  * ZMQ_FD is a wake-up and not a readiness flag: it tells of commands for the socket, and any call
- * on the socket may consume it. Serving one message an event loses the rest. So a hub looks at
- * ZMQ_EVENTS of all its sockets before the loop may sleep, reads until nothing is left (at most
- * ZMQ_HUB_DRAIN messages a socket and turn; then an idle handle keeps the loop awake), and each
- * send through zmq_watch_send makes it look once more (raft-zmq.md rules 19-22).
+ * on the socket may consume it. Serving one message an event loses the rest. So after each call on
+ * a socket a hub looks at its ZMQ_EVENTS before the loop may sleep, reads until nothing is left (at
+ * most ZMQ_HUB_DRAIN messages a socket and turn; then an idle handle keeps the loop awake), and
+ * looks once more until a look found nothing (raft-zmq.md rules 19-22). A look that found nothing
+ * was the last call, so whatever comes later makes the descriptor readable: the hub leaves such a
+ * socket alone, for a look costs two system calls and a busy loop turns some hundred times a second
+ * with some dozens of sockets. All the same it looks at all of them each ZMQ_HUB_LOOK_MS.
  *
  * One hub a loop; everything here belongs to that loop's thread. A socket is given to its watch and
  * closed by it. */
@@ -22,7 +25,8 @@
 #include "common/base/err.h"
 
 #define ZMQ_HUB_DRAIN 256 /* messages read from one socket before others get their turn */
-#define ZMQ_HUB_FRAMES 8  /* frames a message; more are read, dropped and counted */
+#define ZMQ_HUB_LOOK_MS 100
+#define ZMQ_HUB_FRAMES 8 /* frames a message; more are read, dropped and counted */
 
 struct zmq_watch;
 
@@ -32,7 +36,7 @@ struct zmq_hub {
     uv_idle_t idle;
     struct zmq_watch *first;
     bool is_idle_on;
-    bool is_dirty;              /* something was sent since the last look */
+    uint64_t looked_ms;         /* at all, by the loop's clock */
     uint64_t n_monitors;        /* for unique names, zmq_monitor.h */
     uint64_t n_messages;        /* read */
     uint64_t n_found_late;      /* messages that no descriptor event had announced */
@@ -68,6 +72,7 @@ struct zmq_watch {
     bool is_closing;
     bool wants_write;
     bool has_more; /* stopped at ZMQ_HUB_DRAIN */
+    bool is_due;   /* to be looked at before the loop sleeps */
 };
 
 /* socket: taken, also on failure. Options are set before. Errors: ERR_INTERNAL, ERR_LIMIT. */
@@ -76,6 +81,9 @@ int zmq_watch_start(struct zmq_watch *watch, struct zmq_hub *hub, void *socket,
 /* No hook runs after this call. The socket is closed and closed(user) called when libuv has let go
  * of the descriptor; the watch's memory must last until then. closed may be NULL. */
 void zmq_watch_close(struct zmq_watch *watch, void (*closed)(void *user), void *user);
+
+/* After a call on the socket that is none of these, such as zmq_connect. */
+void zmq_watch_touched(struct zmq_watch *watch);
 
 /* Ask for one call of `writable`. */
 void zmq_watch_want_write(struct zmq_watch *watch);

@@ -96,13 +96,28 @@ static void wait_for_room(struct probe_loop *loop, uint32_t slot, const struct p
     }
 }
 
+static bool is_calm(struct probe_lane *lane, const struct probe_result *result)
+{
+    bool is_calm = result->probe_class == PROBE_PASS && lane->n_passes == PROBE_CALM_PASSES;
+
+    if (result->probe_class != PROBE_PASS) {
+        lane->n_passes = 0;
+    } else if (!is_calm) {
+        lane->n_passes++;
+    }
+    return is_calm || plant_is("all-results-wait");
+}
+
 /* Results of one target stay in their order: behind one that waits, none goes out. */
 static void hand_out(struct probe_loop *loop, const struct probe_result *result)
 {
     uint32_t slot = result->id.slot;
+    bool may_wait = is_calm(&loop->lanes[slot], result);
 
     if (!loop->lanes[slot].has_waiting && ring_push(loop->results, result)) {
         loop->has_pushed = true;
+        loop->has_news = loop->has_news || !may_wait;
+        loop->calm_ns = loop->calm_ns != 0 ? loop->calm_ns : loop->turn_ns;
         return;
     }
     wait_for_room(loop, slot, result);
@@ -118,7 +133,7 @@ static void flush_waiting(struct probe_loop *loop)
             if (!ring_push(loop->results, &loop->waiting[slot])) {
                 return;
             }
-            loop->has_pushed = true;
+            loop->has_pushed = loop->has_news = true;
             lane->has_waiting = false;
         }
         lane->is_queued = false;
@@ -202,6 +217,7 @@ static void start_probe(struct probe_loop *loop, struct target_id id, uint64_t n
     assert(lane->planned != NULL && lane->planned->target.id.birth == id.birth);
     assert(!lane->in_flight);
     const struct probe_target *target = &lane->planned->target;
+    const struct health_check *check = target->definition.check;
     probe_counters_add(&loop->counters, PROBE_N_STARTED, 1);
     if (!probe_loop_allows(&loop->options, &target->definition.to.addr)) {
         refuse(loop, id, REASON_LOCAL_FORBIDDEN, now_ns);
@@ -211,6 +227,10 @@ static void start_probe(struct probe_loop *loop, struct target_id id, uint64_t n
     if (engine == NULL) {
         refuse(loop, id, why_none_can(loop, &target->definition), now_ns);
         return;
+    }
+    if (now_ns - lane->start_ns >
+        (check->timeout_ms + 2 * (uint64_t)check->interval_ms) * NS_PER_MS) {
+        lane->n_passes = 0; /* it rested: the opinion may have run out */
     }
     lane->start_ns = now_ns;
     lane->in_flight = true;
@@ -339,6 +359,7 @@ bool probe_loop_turn(struct probe_loop *loop, uint64_t now_ns)
     const struct probe_sink sink = {.result = on_result, .user = loop};
 
     loop->has_pushed = false;
+    loop->turn_ns = now_ns;
     flush_waiting(loop);
     for (uint32_t i = 0; i < loop->n_engines; i++) {
         loop->engines[i]->ops->run(loop->engines[i], &sink);
@@ -355,6 +376,18 @@ bool probe_loop_turn(struct probe_loop *loop, uint64_t now_ns)
     look_at_budget(loop, now_ns);
     probe_counters_set(&loop->counters, PROBE_N_IN_FLIGHT, loop->n_in_flight);
     return loop->has_pushed;
+}
+
+bool probe_loop_wants_reader(struct probe_loop *loop, uint64_t next_ns)
+{
+    bool is_due = loop->has_news || (loop->calm_ns != 0 && next_ns >= loop->calm_ns &&
+                                     next_ns - loop->calm_ns > PROBE_CALM_NS);
+
+    if (is_due) {
+        loop->has_news = false;
+        loop->calm_ns = 0;
+    }
+    return is_due;
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -451,6 +484,7 @@ static int enter(struct probe_loop *loop, const struct planned_target *planned, 
         return err;
     }
     loop->lanes[slot].planned = planned;
+    loop->lanes[slot].n_passes = 0;
     loop->lanes[slot].engine = choose_engine(loop, &planned->target.definition);
     return 0;
 }

@@ -36,7 +36,11 @@
 #define PROBE_SWEEP_NS NS_PER_SECOND        /* how often lost probes are looked for */
 #define PROBE_RETRY_RING_NS (5 * NS_PER_MS) /* how soon a full ring is tried again */
 #define PROBE_SLOT_EARLY 5                  /* a start is early by 1/5 of a slot at most */
-#define PROBE_STARTS_PER_TURN 256           /* so that a burst of starts does not delay answers */
+/* A pass after so many in a row: no threshold is as high, so no opinion waits for it, and the
+ * reader is woken for several of them together, and for other results at once. */
+#define PROBE_CALM_PASSES 10
+#define PROBE_CALM_NS (4 * PROBE_SLOT_NS)
+#define PROBE_STARTS_PER_TURN 256 /* so that a burst of starts does not delay answers */
 
 /* A target's place in the thread, by slot. */
 struct probe_lane {
@@ -46,6 +50,7 @@ struct probe_lane {
     bool in_flight;
     bool has_waiting; /* a result, for room in the ring */
     bool is_queued;   /* in waiting_slots */
+    uint8_t n_passes; /* results in a row, at most PROBE_CALM_PASSES */
 };
 
 struct probe_loop_options {
@@ -80,6 +85,9 @@ struct probe_loop {
     uint32_t n_waiting;
     struct ring *results; /* of struct probe_result, kept */
     bool has_pushed;      /* since the last turn began */
+    bool has_news;        /* pushed, and the reader does not know it yet */
+    uint64_t turn_ns;     /* of the turn */
+    uint64_t calm_ns;     /* likewise, when the first calm one was; 0 = none was */
     struct probe_counters counters;
 };
 
@@ -98,8 +106,11 @@ void probe_loop_deny(struct probe_loop *loop, uint32_t capabilities);
  * Errors: ERR_NOMEM: the targets that could not be taken are missing until the next plan. */
 int probe_loop_take_plan(struct probe_loop *loop, struct probe_plan *plan, uint64_t now_ns);
 
-/* One turn. Returns whether results were pushed, so that the reader has to be woken. */
+/* One turn. Returns whether results were pushed. */
 bool probe_loop_turn(struct probe_loop *loop, uint64_t now_ns);
+/* Whether the reader has to be woken for what was pushed; then it is taken to be. next_ns: of the
+ * next turn. */
+bool probe_loop_wants_reader(struct probe_loop *loop, uint64_t next_ns);
 
 /* Turn again at this time at the latest; TIMER_NEVER = only when an engine's fd is readable or a
  * plan came. May be past. */

@@ -151,14 +151,16 @@ static void *thread_body(void *arg)
             wake_clear(&thread->wake);
             follow_orders(thread, now_ns);
         }
-        if (probe_loop_turn(&thread->loop, clock_monotonic_ns())) {
-            wake_signal(thread->results_wake);
-        }
+        probe_loop_turn(&thread->loop, clock_monotonic_ns());
         count_lateness(thread);
 
         uint64_t next_ns = next_wake_ns(thread, now_ns);
+        uint64_t back_ns = earlier(next_ns, next_look_ns(thread, now_ns));
+        if (probe_loop_wants_reader(&thread->loop, back_ns)) {
+            wake_signal(thread->results_wake);
+        }
         probe_lateness_sleep(&thread->lateness, next_ns);
-        is_woken = wait_until(thread, earlier(next_ns, next_look_ns(thread, now_ns)));
+        is_woken = wait_until(thread, back_ns);
         now_ns = probe_clocks_read(&boottime_ns);
         probe_lateness_wake(&thread->lateness, now_ns, boottime_ns);
     }
