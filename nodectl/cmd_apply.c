@@ -315,7 +315,7 @@ int cmd_apply(struct ctl *ctl)
 
     for (uint32_t i = 0; rc == 0 && i < set.n_documents; i++) {
         remark_load(ctl, &set.documents[i]);
-        remark_advice(ctl, &set.documents[i], true);
+        remark_advice(ctl, &set, &set.documents[i], true);
     }
     if (rc == 0) {
         rc = apply_set(ctl, &set);

@@ -5,9 +5,9 @@
 #include <strings.h>
 
 #include "common/base/str.h"
+#include "common/model/advice.h"
 #include "common/model/profile.h"
 #include "common/model/reason.h"
-#include "common/spec/advice.h"
 #include "common/spec/example.h"
 #include "common/spec/field.h"
 #include "common/spec/value.h"
@@ -107,16 +107,16 @@ static void put_advice(FILE *out, const char *path)
 {
     bool is_first = true;
 
-    for (size_t i = 0; i < SPEC_N_ADVICE; i++) {
+    for (size_t i = 0; i < N_ADVICE; i++) {
         size_t n = strlen(path);
-        bool is_here = strncmp(spec_advice[i].path, path, n) == 0 &&
-                       (spec_advice[i].path[n] == '\0' || spec_advice[i].path[n] == '.');
+        bool is_here = strncmp(advice_rows[i].path, path, n) == 0 &&
+                       (advice_rows[i].path[n] == '\0' || advice_rows[i].path[n] == '.');
 
         if (is_here) {
             fputs(is_first ? "\nadvice\n" : "", out);
             is_first = false;
             fputs("  -", out);
-            render_wrapped(out, 4, 3, spec_advice[i].text);
+            render_wrapped(out, 4, 3, advice_rows[i].text);
         }
     }
 }

@@ -3,24 +3,29 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/spec/advice.h"
 #include "common/spec/field.h"
 #include "nodectl/commands.h"
 #include "nodectl/load.h"
 #include "nodectl/remark.h"
 
-void remark_advice(struct ctl *ctl, const struct spec_document *document, bool only_warnings)
+void remark_advice(struct ctl *ctl, const struct spec_set *set,
+                   const struct spec_document *document, bool only_warnings)
 {
-    const struct spec_advice *rows[SPEC_N_ADVICE];
+    const char *file = set->files[document->file];
     char object[LOAD_OBJECT_BYTES];
-    size_t n = spec_advise(document, rows);
+    char field[ADVICE_FIELD_BYTES];
 
     load_object(document, object);
-    for (size_t i = 0; i < n; i++) {
-        if (rows[i]->is_warning) {
-            ctl_warn(ctl, "%s: %s", object, rows[i]->text);
+    for (uint32_t i = 0; i < document->n_remarks; i++) {
+        const struct spec_remark *remark = &document->remarks[i];
+        const struct advice *row = remark->due.row;
+
+        advice_field(&remark->due, field);
+        if (row->warning != NULL) {
+            ctl_warn(ctl, "%s:%u: %s: %s: %s (%s)", file, (unsigned)remark->at.line, object, field,
+                     row->warning, row->id);
         } else if (!only_warnings) {
-            ctl_note(ctl, "advice: %s: %s", object, rows[i]->text);
+            ctl_note(ctl, "advice: %s: %s", object, row->text);
         }
     }
 }
@@ -54,19 +59,22 @@ void remark_load(struct ctl *ctl, const struct spec_document *document)
 
 static json_t *advice_json(const struct spec_set *set)
 {
-    const struct spec_advice *rows[SPEC_N_ADVICE];
     json_t *list = json_array();
 
     for (uint32_t d = 0; d < set->n_documents; d++) {
+        const struct spec_document *document = &set->documents[d];
         char object[LOAD_OBJECT_BYTES];
-        size_t n = spec_advise(&set->documents[d], rows);
 
-        load_object(&set->documents[d], object);
-        for (size_t i = 0; i < n; i++) {
-            json_array_append_new(list,
-                                  json_pack("{s:s, s:s, s:s, s:b, s:s}", "object", object, "id",
-                                            rows[i]->id, "field", rows[i]->path, "warning",
-                                            rows[i]->is_warning, "text", rows[i]->text));
+        load_object(document, object);
+        for (uint32_t i = 0; i < document->n_remarks; i++) {
+            const struct spec_remark *remark = &document->remarks[i];
+            const struct advice *row = remark->due.row;
+
+            json_array_append_new(
+                list, json_pack("{s:s, s:s, s:s, s:b, s:s, s:s, s:i}", "object", object, "id",
+                                row->id, "field", row->path, "warning", row->warning != NULL,
+                                "text", row->warning != NULL ? row->warning : row->text, "file",
+                                set->files[document->file], "line", (int)remark->at.line));
         }
     }
     return list;
@@ -105,7 +113,7 @@ int cmd_validate(struct ctl *ctl)
             fprintf(ctl->out, "%s:%u: %s is valid\n", set.files[document->file],
                     (unsigned)document->at.line, load_object(document, object));
             remark_load(ctl, document);
-            remark_advice(ctl, document, false);
+            remark_advice(ctl, &set, document, false);
         }
         struct remark_budget budget;
         remark_default_budget(&budget);

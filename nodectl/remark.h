@@ -5,7 +5,9 @@
 #include "common/spec/spec.h"
 #include "nodectl/ctl.h"
 
-void remark_advice(struct ctl *ctl, const struct spec_document *document, bool only_warnings);
+/* set: whose document it is, for the name of its file. */
+void remark_advice(struct ctl *ctl, const struct spec_set *set,
+                   const struct spec_document *document, bool only_warnings);
 /* What a shared check comes to, as far as the document tells: of the nodes it says nothing. */
 void remark_load(struct ctl *ctl, const struct spec_document *document);
 

@@ -6,6 +6,7 @@
 #include "agent/rpc/handlers_part.h"
 #include "agent/rpc/rpc_internal.h"
 #include "common/base/str.h"
+#include "common/model/advice.h"
 #include "common/wire/object.h"
 #include "jury/v1/config.pb-c.h"
 
@@ -207,6 +208,49 @@ static void name_object(struct wire_arena *arena, const Jury__V1__Document *docu
     }
 }
 
+static void put_warnings(struct wire_arena *arena, const struct advice_due due[], size_t n,
+                         Jury__V1__DocumentResult *result)
+{
+    result->warnings = wire_alloc_array(arena, n, sizeof *result->warnings);
+    for (size_t i = 0; result->warnings != NULL && i < n; i++) {
+        char field[ADVICE_FIELD_BYTES];
+        Jury__V1__Warning *warning = due[i].row->warning == NULL
+                                         ? NULL
+                                         : WIRE_NEW(arena, Jury__V1__Warning, jury__v1__warning);
+
+        if (warning != NULL) {
+            warning->id = wire_text(arena, due[i].row->id);
+            warning->field = wire_text(arena, advice_field(&due[i], field));
+            warning->text = wire_text(arena, due[i].row->warning);
+            result->warnings[result->n_warnings++] = warning;
+        }
+    }
+}
+
+/* The same as nodectl prints of a document, for clients that have no other. It was applied, so it
+ * can be read. */
+static void warn(struct wire_arena *arena, const Jury__V1__Document *document,
+                 Jury__V1__DocumentResult *result)
+{
+    struct advice_due due[N_ADVICE];
+    struct server_group group = {0};
+    struct cluster_settings settings = {0};
+    struct member_node node = {0};
+
+    if (document->object_case == JURY__V1__DOCUMENT__OBJECT_GROUP) {
+        if (wire_group_read(document->group, &group, NULL) == 0) {
+            put_warnings(arena, due, advice_of_group(&group, due), result);
+        }
+        server_group_close(&group);
+    } else if (document->object_case == JURY__V1__DOCUMENT__OBJECT_SETTINGS &&
+               wire_settings_read(document->settings, &settings, NULL) == 0) {
+        put_warnings(arena, due, advice_of_settings(&settings, due), result);
+    } else if (document->object_case == JURY__V1__DOCUMENT__OBJECT_NODE &&
+               wire_node_read(document->node, &node, NULL) == 0) {
+        put_warnings(arena, due, advice_of_node(&node, due), result);
+    }
+}
+
 ProtobufCMessage *handle_apply_answer_new(struct wire_arena *arena, const ProtobufCMessage *request,
                                           const struct apply_answer *answer)
 {
@@ -228,6 +272,7 @@ ProtobufCMessage *handle_apply_answer_new(struct wire_arena *arena, const Protob
         }
         name_object(arena, apply->documents[i], result);
         result->action = action_of(apply->documents[i], apply_outcome(answer, i));
+        warn(arena, apply->documents[i], result);
         response->results[response->n_results++] = result;
     }
     return &response->base;

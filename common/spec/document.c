@@ -474,6 +474,9 @@ int read_document(const struct doc_node *root, struct spec_document *ret_documen
     }
     document.u.group = base;
     rc = read_body(&reading, kind, root, base);
+    if (rc == 0 && read_remarks(kind, root, &document) != 0) {
+        rc = read_refuse(&reading, root->at, ERR_NOMEM, "out of memory");
+    }
     if (rc != 0) {
         read_document_close(&document);
         return rc;

@@ -61,6 +61,10 @@ void read_element_name(const struct spec_list *list, const struct doc_node *elem
 struct spec_position read_blame(const struct spec_kind_info *kind, const struct doc_node *root,
                                 struct spec_position otherwise, struct errmsg *sentence);
 
+/* What there is to say of a document that is valid. Errors: ERR_NOMEM. */
+int read_remarks(const struct spec_kind_info *kind, const struct doc_node *root,
+                 struct spec_document *document);
+
 /* Whether the sentence may follow from a field that was not read: it names one that was refused, or
  * that is missing where a field is misspelt or has to be there. */
 bool read_names_unread(const struct reading *reading, const struct spec_kind_info *kind,

@@ -13,6 +13,7 @@ void read_document_close(struct spec_document *document)
         server_group_close(document->u.group);
     }
     free(document->u.group);
+    free(document->remarks);
     *document = (struct spec_document){0};
 }
 

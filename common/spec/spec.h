@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "common/base/err.h"
+#include "common/model/advice.h"
 #include "common/model/cluster.h"
 #include "common/model/group.h"
 #include "common/model/listener.h"
@@ -59,6 +60,12 @@ enum spec_kind {
     SPEC_KEY = 5
 };
 
+/* Advice on a document, and where the field of it stands, or what the field would stand in. */
+struct spec_remark {
+    struct advice_due due; /* a check is the document's */
+    struct spec_position at;
+};
+
 struct spec_document {
     uint8_t kind;            /* enum spec_kind; says which pointer */
     uint32_t file;           /* index of its file in the set */
@@ -70,6 +77,8 @@ struct spec_document {
         struct member_node *node;
         struct access_key *key;
     } u;
+    struct spec_remark *remarks; /* owned; NULL: none */
+    uint32_t n_remarks;
 };
 
 /* All documents of one or more files, in the order in which they were read. Zero-initialise. */

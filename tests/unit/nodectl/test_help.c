@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/spec/advice.h"
+#include "common/model/advice.h"
 #include "common/spec/field.h"
 #include "nodectl/commands.h"
 
@@ -215,9 +215,12 @@ static void no_explanation_shows_a_row_of_the_specification(void **state)
     for (size_t i = 0; i < SPEC_N_KINDS; i++) {
         explain_below(spec_kinds[i].spec, spec_kinds[i].path);
     }
-    for (size_t i = 0; i < SPEC_N_ADVICE; i++) { /* what validate and apply say */
-        assert_null(find_row_id(spec_advice[i].text));
-        assert_null(find_row_id(spec_advice[i].id));
+    for (size_t i = 0; i < N_ADVICE; i++) { /* what validate and apply say */
+        assert_null(find_row_id(advice_rows[i].text));
+        assert_null(find_row_id(advice_rows[i].id));
+        if (advice_rows[i].warning != NULL) {
+            assert_null(find_row_id(advice_rows[i].warning));
+        }
     }
 }
 

@@ -66,6 +66,33 @@ static void a_dry_run_says_what_each_document_would_do_and_changes_nothing(void 
     assert_int_equal(fixture->world.nodes[1].n_checks, 2);
 }
 
+/* For clients that have no advice of their own; a dry run tells the same, and neither is refused.
+ */
+static void what_is_applied_is_warned_of_in_the_answer(void **state)
+{
+    struct fixture *fixture = *state;
+    Jury__V1__ApplyRequest *request = apply_request(&fixture->arena, "web", "10.0.0.1:80");
+
+    request->documents[0]->group->check->enabled = false;
+    request->documents[request->n_documents++] =
+        group_document(&fixture->arena, "plain", "10.0.0.2:80");
+    for (int is_dry = 1; is_dry >= 0; is_dry--) {
+        request->dry_run = is_dry != 0;
+        const struct rpc_world_reply *reply =
+            ask(fixture, "ConfigService/Apply", request, KEY_ROLE_ADMIN);
+        Jury__V1__ApplyResponse *response =
+            MESSAGE(fixture, reply, Jury__V1__ApplyResponse, jury__v1__apply_response);
+
+        assert_int_equal(reply->code, 0);
+        assert_int_equal(response->results[0]->n_warnings, 1);
+        const Jury__V1__Warning *warning = response->results[0]->warnings[0];
+        assert_string_equal(warning->id, "check-off");
+        assert_string_equal(warning->field, "check.enabled");
+        assert_non_null(strstr(warning->text, "better"));
+        assert_int_equal(response->results[1]->n_warnings, 0);
+    }
+}
+
 static void expected_revisions_and_force_are_passed_on(void **state)
 {
     struct fixture *fixture = *state;
@@ -231,6 +258,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_refused_document_is_named_by_its_index_and_nothing_is_applied),
         TEST(a_dry_run_says_what_each_document_would_do_and_changes_nothing),
+        TEST(what_is_applied_is_warned_of_in_the_answer),
         TEST(expected_revisions_and_force_are_passed_on),
         TEST(a_drain_and_its_end_are_seen_in_the_list),
         TEST(weight_and_maintenance_are_set_by_an_operator_within_their_ranges),

@@ -1,4 +1,4 @@
-/* What differs between documents, field by field, and advice on what is allowed but unwise. */
+/* What differs between documents, field by field. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 
-#include "common/spec/advice.h"
 #include "common/spec/diff.h"
 #include "common/spec/spec.h"
 #include "tests/lib/spec_first.h"
@@ -94,48 +93,11 @@ static void an_admin_state_that_the_document_leaves_open_is_no_difference(void *
                    "backend 10.0.0.1:80: adminState: draining -> enabled\n");
 }
 
-/* --- advice --- */
-
-static void expect_advice(const char *text, const char *ids)
-{
-    struct spec_set set = {0};
-    const struct spec_advice *rows[SPEC_N_ADVICE];
-    char got[256] = "";
-
-    read_text(&set, text);
-    size_t n = spec_advise(&set.documents[0], rows);
-    for (size_t i = 0; i < n; i++) {
-        snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s ", rows[i]->id,
-                 rows[i]->is_warning ? "!" : "");
-    }
-    assert_string_equal(got, ids);
-    spec_set_close(&set);
-}
-
-static void advice_appears_where_it_applies(void **state)
-{
-    (void)state;
-    expect_advice(GROUP(""), "reset-logs quiet-probes connection-pools ");
-    expect_advice(GROUP("  check: {enabled: false}\n"), "check-off ");
-    expect_advice(GROUP("  check: {type: http}\n"), "host-checked ");
-    expect_advice(GROUP("  check: {type: http, http: {domain: a.b}}\n"), "");
-    expect_advice(GROUP("  check: {type: http, http: {domain: a.b, expect: \"2xx,404\"}}\n"),
-                  "own-page ");
-    expect_advice(GROUP("  check: {type: http, http: {version: \"1.1\"}}\n"),
-                  "host-missing! host-checked ");
-    /* Case A19 (a): accepted with a warning. */
-    expect_advice(GROUP("  check: {type: http, http: {domain: a.b}, interval: 2s, timeout: 5s}\n"),
-                  "slow-timeout! ");
-    expect_advice(HEAD "  profile: clb\n  check: {type: http, interval: 5s, http: {domain: a.b}}\n",
-                  "source-range source-rules ");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(differences_name_each_changed_field),
         cmocka_unit_test(an_admin_state_that_the_document_leaves_open_is_no_difference),
-        cmocka_unit_test(advice_appears_where_it_applies),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
