@@ -6,6 +6,7 @@ answers wrongly too, and healthy once more when it is back. Rows S103-S106, 3.11
 Those of small servers, which tests/run installs; with --servers all each, and what is missing is
 installed. Only one thing is changed of a document beside its name and its backends: times that suit a test.
 """
+# shows: S103 S104 S105 S106
 # twin: reply-any not within .*answers wrongly
 import contextlib
 import os

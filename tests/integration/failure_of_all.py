@@ -14,6 +14,7 @@ no request fails. Needs root.
 # twin: shim-ignore-classes was not refused
 # twin: alarm-off the alarm
 # twin: health-total changed its verdict
+# shows: S91
 import contextlib
 import os
 import socket

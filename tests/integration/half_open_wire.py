@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """Half-open probes on the wire (tests/lib/half_open.py), sent by the IP layer."""
+# shows: S3 S4 S6 S40 S42
 # seconds: 12
 # twin: packet-any-ack WRONG .*ack-of-another.*CONNECT_TIMEOUT
 # twin: packet-acks WRONG .*open.*near S

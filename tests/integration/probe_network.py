@@ -31,6 +31,7 @@ def connections(capture, port):
     return list(found.values())
 
 
+# shows: S95
 def packets_of_tcp_full(cable, folder):
     """A12: SYN, SYN-ACK, ACK, RST, 0 payload bytes, no FIN. A14: from the source that was set."""
     for address, source in ((FAR_4, NEAR_4), (FAR_6, NEAR_6), (FAR_4, SECOND_SOURCE)):
@@ -67,6 +68,7 @@ def reasons(results):
     return {f"{result['class']} {result['reason']}" for result in results}
 
 
+# shows: S94
 def silence(cable, folder, server4, server6):
     cable.filter(cable.far, "tcp dport { %d, %d } drop" % (server4.ports["ok"], server6.ports["ok"]))
     prober = Prober(folder, netns=cable.near)

@@ -4,6 +4,7 @@ spec.md 3 "probe source". Three agents, each a host of its own: one probes from 
 from an address that it has not, one from its own. The backends see just these, of each kind of probe;
 `node describe` lists them; a change is followed at once. Needs root.
 """
+# shows: S32 S90
 # twin: probe-source-ignored from another address
 import os
 import socket

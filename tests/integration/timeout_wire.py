@@ -4,6 +4,7 @@ that carries ISN + 1 by those of clb (S41, half-open) and nlb (S94, full handsha
 kernel's). Without CAP_NET_RAW no RST follows a full handshake, and all else is as ever. IPv4 and IPv6;
 a firewall keeps the backend silent. Needs root.
 """
+# shows: S5 S41 S94
 # twin: connect-timeout-quiet gave up waiting for packets, IPv4 profile nlb
 import os
 import sys

@@ -2,6 +2,7 @@
 """What a udp probe puts on the wire, and what it makes of the answers: S45-S50, S98, S99, A16, A17,
 spec.md 4. Two namespaces, IPv4 and IPv6; answers that no kernel gives are forged. Needs root.
 """
+# shows: S45 S46 S47 S48 S50 S98 S99
 # twin: udp-icmp-ignored WRONG .*closed.*SILENT
 # twin: udp-silence-limited WRONG .*limited.*SILENT
 # twin: udp-own-evidence WRONG .*eight checks.*
@@ -172,6 +173,7 @@ def limit_errors(cable, value):
         cable.in_far(f"sysctl -q -w {limit}={value}")
 
 
+# shows: S49
 def eight_checks(cable, folder):
     """3.7, S49, N13: a host that limits its ICMP errors as Linux does; eight checks, each of another
     definition, on one closed port. Each of them fails, though some are told nothing."""
@@ -192,6 +194,7 @@ def eight_checks(cable, folder):
     limit_errors(cable, 0)
 
 
+# shows: S49
 def limited_silence(cable, folder):
     """S49: while closed ports of a host use up its errors, silence of its other ports is no pass; and
     is one again when they are gone."""

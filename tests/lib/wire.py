@@ -17,7 +17,7 @@ def place(address, port):
 
 def capture_at(cable, forger, *stories):
     """forger: a script of this folder. stories: PORT=STORY, what it answers. Begun when it returns."""
-    capture = Lines([sys.executable, os.path.join(LIB, forger), "far0", *stories], cable.far)
+    capture = Lines([sys.executable, os.path.join(LIB, forger), getattr(cable, "device", "far0"), *stories], cable.far)
     capture.wait(lambda lines: lines, "the capture")
     return capture
 

@@ -55,7 +55,7 @@ static void expect_warnings(const char *text, const char *expected)
     spec_set_close(&set);
 }
 
-/* S28 */
+/* shows: S28 */
 static void checks_that_are_off_are_warned_of(void **state)
 {
     (void)state;
@@ -63,7 +63,7 @@ static void checks_that_are_off_are_warned_of(void **state)
     expect_warnings(GROUP("nlb\n  check:\n    enabled: true\n"), "");
 }
 
-/* S32 */
+/* shows: S32 */
 static void a_probe_source_outside_the_shared_range_is_warned_of(void **state)
 {
     (void)state;
@@ -73,7 +73,7 @@ static void a_probe_source_outside_the_shared_range_is_warned_of(void **state)
     expect_warnings(NODE("{ipv6: \"fd00::1\"}\n"), "");
 }
 
-/* S33 */
+/* shows: S33 */
 static void networks_that_are_everything_are_warned_of(void **state)
 {
     (void)state;
@@ -83,7 +83,7 @@ static void networks_that_are_everything_are_warned_of(void **state)
     expect_warnings(SETTINGS("allowedCidrs: [10.0.0.0/8, 100.64.0.0/10]\n"), "");
 }
 
-/* S38 */
+/* shows: S38 */
 static void errors_that_pass_are_warned_of(void **state)
 {
     (void)state;
@@ -94,7 +94,7 @@ static void errors_that_pass_are_warned_of(void **state)
                     "");
 }
 
-/* S43, S44: the half-open probes of gwlb and clb are not seen by an application. */
+/* shows: S43 S44. The half-open probes of gwlb and clb are not seen by an application. */
 static void resets_that_the_profile_would_not_send_are_warned_of(void **state)
 {
     (void)state;
@@ -114,7 +114,7 @@ static void resets_that_the_profile_would_not_send_are_warned_of(void **state)
     }
 }
 
-/* S49 */
+/* shows: S49 */
 static void silence_with_less_proof_than_the_profile_has_is_warned_of(void **state)
 {
     (void)state;
@@ -128,7 +128,7 @@ static void silence_with_less_proof_than_the_profile_has_is_warned_of(void **sta
                     "");
 }
 
-/* S96, S97 */
+/* shows: S96 S97 */
 static void resets_more_often_than_by_the_profile_are_warned_of(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void resets_more_often_than_by_the_profile_are_warned_of(void **state)
     expect_warnings(GROUP("nlb\n  check: {interval: 10s}\n"), "");
 }
 
-/* S108 */
+/* shows: S108 */
 static void a_site_without_its_name_is_warned_of(void **state)
 {
     (void)state;
@@ -150,7 +150,7 @@ static void a_site_without_its_name_is_warned_of(void **state)
     expect_warnings(GROUP("nlb\n  check: {type: http, http: {path: /health}}\n"), "");
 }
 
-/* S107 */
+/* shows: S107 */
 static void http_1_1_without_a_host_is_warned_of_once(void **state)
 {
     (void)state;
