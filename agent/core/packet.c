@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "common/base/plant.h"
+
 #define IPV4_BYTES 20
 #define IPV6_BYTES 40
 #define TCP_BYTES 20
@@ -168,7 +170,7 @@ static bool skip_extensions(struct ip_view *ip)
             return true;
         }
         size_t n_header = ip->n_bytes < 8 ? 8 : ((size_t)ip->payload[1] + 1) * 8;
-        if (n_header > ip->n_bytes) {
+        if (n_header > ip->n_bytes && !plant_is("packet-length")) {
             return false;
         }
         ip->protocol = ip->payload[0];

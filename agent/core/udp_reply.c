@@ -11,7 +11,7 @@ bool udp_reply_matches(const struct udp_check *udp, const uint8_t bytes[], size_
     if (plant_is("reply-any")) {
         return true;
     }
-    if (n_bytes < expect->n_bytes) {
+    if (n_bytes < expect->n_bytes && !plant_is("udp-length")) {
         return false;
     }
     for (uint16_t i = 0; i < expect->n_bytes; i++) {

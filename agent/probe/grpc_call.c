@@ -215,7 +215,14 @@ enum probe_reason grpc_call_judge(const struct grpc_call *call, uint16_t *ret_nu
     }
     /* When the library has said GOAWAY it wants no more. */
     bool is_over = call->is_broken || nghttp2_session_want_read(call->session) == 0;
-    return is_over ? REASON_GRPC_INVALID : REASON_NONE;
+    if (!is_over) {
+        return REASON_NONE;
+    }
+    /* A status other than 200 is the better word, and may not depend on whether the stream or the
+     * session was found broken first, which is a matter of how the bytes came. */
+    struct grpc_reply broken = call->reply;
+    broken.is_malformed = true;
+    return grpc_reply_judge(&broken, ret_number);
 }
 
 void grpc_call_finish(struct grpc_call *call)

@@ -1,5 +1,8 @@
 /* The answer of a gRPC health service from bytes: fields and body in any order and in any pieces
- * give the same judgement however the body is cut. */
+ * give the same judgement however the body is cut.
+ *
+ * parses: agent/core/grpc_health.c
+ */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

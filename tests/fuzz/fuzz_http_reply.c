@@ -1,5 +1,8 @@
 /* Foreign bytes: the reply to an http probe. Oracle: the outcome does not depend on how the bytes
- * are split over reads, never more than the bound is looked at, and no input crashes. */
+ * are split over reads, never more than the bound is looked at, and no input crashes.
+ *
+ * parses: agent/core/http_reply.c
+ */
 #include <stdlib.h>
 #include <string.h>
 

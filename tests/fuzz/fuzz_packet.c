@@ -1,6 +1,10 @@
 /* Foreign bytes: whatever an interface receives. Oracle: no input crashes; what is read is of two
  * addresses of one family, a checksum that is not checked only lets more through, and what this
- * node makes of the same fields is read as they are. */
+ * node makes of the same fields is read as they are.
+ *
+ * parses: agent/core/packet.c
+ * plant: packet-length
+ */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,11 @@
 /* Foreign bytes: datagrams of a backend, the beginning of a TCP answer, and whatever ICMP a raw
  * socket gets. Oracle: no input crashes; a match is one by a second, plainer look; an answer that
  * comes in parts is judged as the whole; what this node asks is read back from its reply and from
- * nothing shorter. */
+ * nothing shorter.
+ *
+ * parses: agent/core/udp_reply.c agent/core/icmp_echo.c
+ * plant: udp-length
+ */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -81,6 +81,7 @@ def wrong_rows(rows):
     rows.add("an HTTP error", g.says(g.frame(g.HEADERS, g.END_HEADERS | g.END_STREAM, 1,
                                              g.field(b":status", b"503"))),
              "HTTP_CODE_NOT_MATCH", 503)
+    rows.add("an HTTP error, then garbage", g.says(g.head(b"503"), b"\xff" * 64), "HTTP_CODE_NOT_MATCH", 503)
     rows.add("no message", g.says(g.head(), g.trailer()), "GRPC_INVALID")
     rows.add("two messages", g.says(g.head(), g.message(serving), g.message(serving), g.trailer()),
              "GRPC_INVALID")

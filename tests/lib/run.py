@@ -192,6 +192,8 @@ def phase_fuzz(tally, seconds=FUZZ_SECONDS):
             match = re.search(r"stat::number_of_executed_units:\s*(\d+)", output)
             print(f"  {name}: {match.group(1) if match else '?'} executions in {seconds} s", flush=True)
             tally.add(name, status == 0, tail(output))
+    step(tally, "fuzz: planted lengths are found", ["tests/lib/fuzz", "--bin", "build/fuzz/bin",
+                                                    "--plants"])
 
 
 PHASES = {
@@ -224,6 +226,11 @@ CAMPAIGNS = {
                "tests/sim/plants.py --sim build/plant/bin/sim --seeds {count} "
                "--table tests/plants.md", 500),
     "fuzz": ("each fuzz target, {count} s each", "fuzz", None, 300),
+    "fuzz-replies": ("{count} million executions of what parses probes' replies, its lines, its plants",
+                     "fuzz", "tests/lib/fuzz --bin build/fuzz/bin --millions {count}", 100),
+    "hostile": ("10,000 targets, a tenth of them hostile or not, by turns, {count} rounds", "dev",
+                "/usr/bin/python3 tests/integration/hostile_share.py --bin build/dev/bin "
+                "--targets 10000 --interval 2000 --rounds {count}", 3),
     "kills": ("kill loop of the store", "dev",
               "/usr/bin/python3 tests/store/kill_loop.py --bin build/dev/bin --seed {seed} "
               "--cycles {count}", 300),
