@@ -3,7 +3,9 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "agent/probe/packet_local.h"
 #include "common/base/clock.h"
+#include "common/base/plant.h"
 
 struct probe_attempt probe_attempt_begin(const struct probe_target *target,
                                          const struct probe_lateness *lateness, uint64_t start_ns)
@@ -21,6 +23,22 @@ bool probe_attempt_is_overdue(const struct probe_attempt *attempt)
     return clock_monotonic_ns() >= attempt->deadline_ns;
 }
 
+/* Silence says nothing of a backend that this node cannot send to: when the way went while a probe
+ * was under way, the kernel repeats into the void and tells nobody. So whatever rests on silence is
+ * asked once more whether it could leave now. */
+static enum probe_reason ask_way(const struct probe_target *target, enum probe_reason reason)
+{
+    struct addr source;
+    bool is_silence = reason == REASON_CONNECT_TIMEOUT || reason == REASON_RECV_RESPONSE_TIMEOUT ||
+                      reason == REASON_NO_ECHO_REPLY || reason == REASON_SILENT;
+
+    if (!is_silence || plant_is("way-unasked")) {
+        return reason;
+    }
+    enum probe_reason way = packet_source_find(target, &source);
+    return way == REASON_LOCAL_NO_ROUTE || way == REASON_LOCAL_SOURCE_MISSING ? way : reason;
+}
+
 struct probe_result probe_attempt_result(const struct probe_attempt *attempt,
                                          const struct probe_lateness *lateness,
                                          struct probe_ending ending)
@@ -34,7 +52,8 @@ struct probe_result probe_attempt_result(const struct probe_attempt *attempt,
     };
 
     assert(attempt->target != NULL);
-    enum probe_reason reason = probe_lateness_judge(lateness, &life, ending.reason);
+    enum probe_reason reason = ask_way(attempt->target, ending.reason);
+    reason = probe_lateness_judge(lateness, &life, reason);
     return (struct probe_result){
         .id = attempt->target->id,
         .probe_class = (uint8_t)probe_reason_class(reason),
