@@ -322,7 +322,7 @@ static void note_packet(struct packet_engine *engine, const struct packet_seen *
         probe_note_icmp(base, &seen->by, seen->icmp_type, seen->icmp_code);
     } else if (reason == REASON_OK) {
         probe_note_at(base, came_ns, PROBE_STEP_SYN_ACK_RECEIVED);
-        probe_note_at(base, came_ns, PROBE_STEP_RST_SENT); /* by the kernel (packet_engine.h) */
+        probe_note_at(base, came_ns, PROBE_STEP_RST_SENT); /* not by us (packet_engine.h) */
     } else {
         probe_note_at(base, came_ns, PROBE_STEP_RST_RECEIVED);
     }

@@ -3,8 +3,9 @@
  * How a probe goes: SYN; the same SYN again after 1 s and 3 s while T lasts; the first answer that
  * acknowledges it decides: SYN-ACK passes, RST fails, and so does an ICMP error that quotes it. No
  * ACK is ever sent. The RST that ends a passed probe is the kernel's: the port is this engine's and
- * no connection is there, so it answers the SYN-ACK by itself, also one that comes after T. A
- * second RST is sent by nobody. After a timeout one with ISN + 1 is, if the check says `onTimeout:
+ * no connection is there, so it answers the SYN-ACK by itself, also one that comes after T. Where
+ * an XDP program takes SYN-ACKs before the kernel sees them (packet_xdp.h) that sends it. A second
+ * RST is sent by nobody. After a timeout one with ISN + 1 is, if the check says `onTimeout:
  * rst`.
  *
  * What does not acknowledge ISN + 1, comes from elsewhere, or is neither SYN-ACK nor RST, is

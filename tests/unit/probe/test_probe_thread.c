@@ -331,6 +331,26 @@ static void a_kind_that_is_not_built_says_so(void **state)
     }
 }
 
+/* Half-open probes go on without it. */
+static void an_agent_without_xdp_says_so(void **state)
+{
+    struct bench bench;
+
+    (void)state;
+    bench_init(&bench,
+               (struct probe_thread_options){.makes_packets = true,
+                                             .loop = {.half_open_receive = PACKET_RECEIVE_XDP}});
+    if ((probe_thread_capabilities(bench.thread) & PROBE_CAN_TCP_HALF_OPEN) == 0) {
+        bench_close(&bench);
+        skip();
+    }
+    const struct packet_way *way = probe_thread_way(bench.thread);
+    const char *why = packet_way_receive_why(way);
+    assert_string_equal(packet_way_receive(way), "ring"); /* no probe has left yet */
+    assert_int_equal(strstr(why, "was built without XDP") != NULL, !JURY_XDP_IS_BUILT);
+    bench_close(&bench);
+}
+
 static void the_watchdog_sees_an_idle_thread_beat(void **state)
 {
     struct bench bench;
@@ -355,6 +375,7 @@ int main(void)
         cmocka_unit_test(the_limit_delays_probes_on_real_sockets_too),
         cmocka_unit_test(counts_are_emitted_by_name_and_reason),
         cmocka_unit_test(a_kind_that_is_not_built_says_so),
+        cmocka_unit_test(an_agent_without_xdp_says_so),
         cmocka_unit_test(the_watchdog_sees_an_idle_thread_beat),
     };
 
