@@ -1,7 +1,7 @@
-/* A thread that probes: plans in by a mailbox, results out by a ring, one wake-up each way, of the
- * reader at most one a turn and fewer while all is well (PROBE_CALM_NS)
- * (design.md 5). It owns its sockets and timers, never waits for a reader, and shares nothing but
- * immutable values. More threads may share the work: each gets the plan of its own targets.
+/* A thread that probes: plans in by a mailbox, results out by a ring, one wake-up each way
+ * (design.md 5), of the reader at most one a turn, and fewer while all is well (PROBE_CALM_NS). It
+ * owns its sockets and timers, never waits for a reader, and shares nothing but immutable values.
+ * More threads may share the work: each gets the plan of its own targets.
  *
  * Start one, give it plans, take results whenever `results_wake` says so. */
 #ifndef JURY_PROBE_THREAD_H
