@@ -78,11 +78,11 @@ const struct advice advice_rows[N_ADVICE] = {
          "profile's"},
     [CONNECTION_POOLS] = {"connection-pools", "group.check.tcp",
                           "Connection pools, those of Java among them, may count the probes' "
-                          "resets as errors; http checks avoid it, or an application that ignores "
-                          "resets that come from the nodes' addresses.",
+                          "resets as errors; http checks or tcp.close: fin avoid it, or an "
+                          "application that ignores resets that come from the nodes' addresses.",
                           "a reset each interval, far more often than by the profile: connection "
-                          "pools may count them as errors; better: type: http, or a longer "
-                          "interval"},
+                          "pools may count them as errors; better: type: http, close: fin, or a "
+                          "longer interval"},
     [HOST_CHECKED] = {"host-checked", "group.check.http.domain",
                       "If the application answers by name, set check.http.domain; without it the "
                       "probe may get the page of another site.",

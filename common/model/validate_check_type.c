@@ -114,9 +114,6 @@ static int check_tcp(const struct object *object, const struct tcp_check *tcp, s
         rc = object_refuse(object, err, ERR_INVALID,
                            "check.tcp.close fin is allowed only with check.tcp.handshake full");
     }
-    if (rc == 0 && tcp->close == TCP_CLOSE_FIN) {
-        rc = object_refuse_yet(object, "check.tcp.close", "fin", "rst", err);
-    }
     return rc == 0 ? check_lines(object, tcp, err) : rc;
 }
 

@@ -28,9 +28,9 @@ static const struct spec_field tcp_fields[] = {
      .flags = SPEC_BY_PROFILE,
      AT(tcp_check, close),
      .names = &names_tcp_close,
-     .later = "fin",
      .help = "How a full connection ends. rst leaves nothing behind on either side; fin is the "
-             "quiet one for applications that log a reset."},
+             "quiet one for applications that log a reset, and keeps a port of the node for a "
+             "minute after each probe. With check.tcp.handshake full only."},
     {.name = "onTimeout",
      .type = SPEC_TYPE_WORD,
      .flags = SPEC_BY_PROFILE,

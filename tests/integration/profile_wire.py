@@ -27,6 +27,8 @@ FULL = "near S 0, far SA 1, near A 1, near RA 1"
 # port of the check, profile, protocol, what is seen of each probe
 TCP = ((7001, "gwlb", "tcp", HALF_OPEN), (7002, "clb", "tcp", HALF_OPEN), (7003, "nlb", "tcp", FULL),
        (7004, "nlb", "udp", FULL))
+# A full handshake, and the quiet end: the prober's FIN, and no RST of anybody.
+QUIET = (7011, "nlb")
 # port of the check, profile, protocol, fields of the request, request line, Host; AT: the probed place
 HTTP = (
     (7101, "gwlb", "tcp", "", "GET / HTTP/1.1", "AT"),
@@ -113,6 +115,7 @@ class Listener:
 def groups():
     """Each row as a document, over both families."""
     rows = [(port, profile, protocol, "type: tcp", "3s") for port, profile, protocol, _ in TCP]
+    rows.append((*QUIET, "tcp", "type: tcp, tcp: {close: fin}", "3s"))
     rows += [(port, profile, protocol, "type: http" + (", http: {%s}" % fields if fields else ""), "3s")
              for port, profile, protocol, fields, _, _ in HTTP]
     rows += [(port, profile, "tcp", "type: http", "3s" if status else "300ms")
@@ -166,6 +169,22 @@ def each_connection_is_closed(capture, listeners):
                   (family, profile, port, len(probes)))
 
 
+# shows: S44 S97
+def quiet_ends(capture):
+    port, profile = QUIET
+    for family, near, _ in FAMILIES:
+        def whole(lines, near=near):
+            return [texts for texts in ([text for text, _ in packets] for packets in
+                                        attempts(lines, port, near).values()) if "near A 2" in texts]
+
+        capture.wait(lambda lines: len(whole(lines)) >= 2, "quiet probes, " + family)
+        seen = [text for packets in attempts(capture.lines, port, near).values() for text, _ in packets]
+        check(all(texts[:3] == ["near S 0", "far SA 1", "near A 1"] and "near FA 1" in texts
+                  for texts in whole(capture.lines)) and not any("R" in text for text in seen),
+              "%s, profile %s, close fin: %d probes end by FIN, none by RST" %
+              (family, profile, len(whole(capture.lines))))
+
+
 def reason_of(cluster, group, backend):
     """Of a probe that is made now; the node may be asked again after a pause."""
     answer = ask(cluster, ["probe", "%s/%s" % (group, backend), "-o", "json"] + here(cluster.agents[1]))
@@ -191,7 +210,7 @@ def test(options):
         subprocess.run(lan.prefix(host) + ["ip", "address", "add", "fd23:7::%d/64" % number, "dev", "eth0",
                                            "nodad"], check=True)
     listeners = {(far, port): Listener(lan, far, port, status) for _, _, far in FAMILIES
-                 for port, status in [(row[0], 200) for row in TCP + HTTP] + [
+                 for port, status in [(row[0], 200) for row in TCP + HTTP + (QUIET,)] + [
                      (row[0], row[2]) for row in CODES]}
     with LanCluster(options, lan, {1: "a"}) as cluster:
         cluster.make()
@@ -200,6 +219,7 @@ def test(options):
         demand(answer.status == 0, str(answer))
         handshakes(capture, listeners)
         requests(listeners)
+        quiet_ends(capture)
         statuses(cluster)
         capture.stop()
         each_connection_is_closed(capture, listeners)

@@ -77,8 +77,6 @@ static void what_a_later_stage_brings_is_refused_by_name(void **unused)
                  WEB "protocol geneve is not available yet: write `protocol: tcp`");
     EXPECT_GROUP(g.scheduler = SCHEDULER_WLC, ERR_UNAVAILABLE_YET,
                  WEB "scheduler wlc is not available yet: write `scheduler: 5-tuple` or `wrr`");
-    EXPECT_GROUP(g.check.tcp.close = TCP_CLOSE_FIN, ERR_UNAVAILABLE_YET,
-                 WEB "check.tcp.close fin is not available yet: write `check.tcp.close: rst`");
     EXPECT_GROUP(g.profile = PROFILE_GWLB;
                  g.failover = FAILOVER_REBALANCE, ERR_UNAVAILABLE_YET,
                  WEB "failover rebalance is not available yet: write `failover: no-rebalance`");
@@ -379,6 +377,7 @@ static void fields_of_another_check_type_are_refused(void **unused)
                            WEB "check.tcp is allowed only with check.type tcp, this check is http");
     EXPECT_GROUP(g.check.udp.payload.n_bytes = 4, ERR_INVALID,
                  WEB "check.udp is allowed only with check.type udp, this check is tcp");
+    EXPECT_GROUP(g.check.tcp.close = TCP_CLOSE_FIN, 0, "");
     EXPECT_GROUP(g.check.tcp.handshake = TCP_HALF_OPEN;
                  g.check.tcp.close = TCP_CLOSE_FIN, ERR_INVALID,
                  WEB "check.tcp.close fin is allowed only with check.tcp.handshake full");

@@ -135,6 +135,7 @@ static void resets_more_often_than_by_the_profile_are_warned_of(void **state)
     expect_warnings(GROUP("nlb\n  check:\n    timeout: 1s\n    interval: 1s\n"),
                     "6 check.tcp connection-pools");
     expect_warnings(GROUP("nlb\n  check: {timeout: 1s, interval: 2s}\n"), "");
+    expect_warnings(GROUP("nlb\n  check: {timeout: 1s, interval: 1s, tcp: {close: fin}}\n"), "");
     expect_warnings(GROUP("nlb\n  check: {interval: 10s}\n"), "");
 }
 

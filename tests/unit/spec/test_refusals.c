@@ -249,9 +249,6 @@ static void values_of_a_later_stage_are_refused_at_their_place(void **state)
         {GROUP("  scheduler: rr\n"), 6, 14, ERR_UNAVAILABLE_YET,
          "server group \"web\": scheduler rr is not available yet: write `scheduler: 5-tuple` or "
          "`wrr`"},
-        {GROUP("  check:\n    tcp:\n      close: fin\n"), 8, 14, ERR_UNAVAILABLE_YET,
-         "server group \"web\": check.tcp.close fin is not available yet: write `check.tcp.close: "
-         "rst`"},
         /* The default is at fault, so the profile's word is shown. */
         {HEAD "  profile: gwlb\n", 5, 12, ERR_UNAVAILABLE_YET,
          "server group \"web\": protocol geneve is not available yet: write `protocol: tcp` (a "
