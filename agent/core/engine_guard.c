@@ -173,8 +173,13 @@ static void wait_for_turn(struct engine *engine, struct engine_backend *backend,
 {
     engine_freeze(engine, backend, 0, answer);
     backend->is_pending = true;
-    engine_guard_due(engine, backend->scope, GUARD_VELOCITY,
-                     engine->now_ns + (plant_is("turn-at-once") ? 0 : engine->vote_interval_ns));
+    const struct scope_guard *guard = &engine->scopes[backend->scope].guards[GUARD_VELOCITY];
+
+    if (guard->due_ns == 0 || !guard->is_on) { /* else the window is full until then */
+        engine_guard_due(engine, backend->scope, GUARD_VELOCITY,
+                         engine->now_ns +
+                             (plant_is("turn-at-once") ? 0 : engine->vote_interval_ns));
+    }
 }
 
 /* Its turn is another's, or nobody waits any more: what was due later is looked at soon. */
