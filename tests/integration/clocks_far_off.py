@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""R-VOTE-1, with real processes: clocks that are far off, and that jump, change no verdict.
+"""R-VOTE-1 and case A20, with real processes: clocks that are far off, and that jump, change no verdict.
 
 Node 1 is as it is. Node 2's wall clock is a year ahead, and later a year behind (LD_PRELOAD). Node 3 is
 in a time namespace: its monotonic and boot-time clocks are 400 days ahead of the others'. A backend that
@@ -9,6 +9,7 @@ and comes back is seen by all, with either offset. Needs root.
 import os
 import struct
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from cluster import Cluster, check, run, tcp_group, wait_until  # noqa: E402
@@ -64,6 +65,14 @@ def years_in_log(agent):
     return {line[:4] for line in agent.text().splitlines() if line[:2] == "20"}
 
 
+def probe_rate(agent, n=12):
+    """Of the node, a second, over its next n probes."""
+    begun, first = time.monotonic(), agent.counters()["probes_finished"]
+    wait_until("probes go on", SLOW * n * 0.5, lambda:
+               agent.counters()["probes_finished"] >= first + n)
+    return (agent.counters()["probes_finished"] - first) / (time.monotonic() - begun)
+
+
 def test(options):
     with Cluster(options) as cluster:
         wall_clock = os.path.join(cluster.dir, "wall-clock")
@@ -81,7 +90,13 @@ def test(options):
             all_see(cluster, backend, "healthy")
         before = {node: len(verdict_events(agent, lives)) for node, agent in cluster.agents.items()}
         go_through(cluster, lives, dies, "a year ahead")
+        # Case A20: who leads and how often is probed do not feel the step.
+        leader, rate = cluster.leader().id, probe_rate(cluster.agents[2])
         set_wall_clock(wall_clock, -YEAR_S)
+        stepped = probe_rate(cluster.agents[2])
+        print("probes a second of node 2: %.2f, and %.2f over the step" % (rate, stepped))
+        check(rate / 2 < stepped < 2 * rate, "the step changed how often node 2 probes")
+        check(cluster.leader().id == leader, "the step changed the leader")
         go_through(cluster, lives, dies, "a year behind")
         for node, agent in cluster.agents.items():
             changes = len(verdict_events(agent, lives)) - before[node]
