@@ -17,7 +17,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from netns import FAR_4, Cable  # noqa: E402
-from prober import Lines, Prober, arguments, check, check_counts, finish, run, took  # noqa: E402
+from prober import FAILURES, Lines, Prober, arguments, check, check_counts, finish, run, took  # noqa: E402
 
 T = 500
 LATE_S = 0.5  # ten times the stated tolerance of a deadline
@@ -99,6 +99,7 @@ class World:
 
 
 WRONG = []
+RATIOS = []  # of all rounds: late by median, p99; takes median, p99
 
 
 def check_reason(results, reason, what):
@@ -114,6 +115,7 @@ def compare(name, quiet, hostile, floor):
         ratio = max(b, floor) / max(a, floor)
         check(ratio < 10, f"{name}, {word}: {a * 1000:.2f} ms with 0 % hostile, {b * 1000:.2f} ms with "
               f"10 %: ratio {ratio:.2f} (goal 1, bound 10)")
+        RATIOS.append(ratio)
 
 
 def main():
@@ -158,6 +160,12 @@ def main():
               f"{sorted(set(WRONG))[:5]}")
         check_counts(world.prober.final_counts())
         world.stop()
+    if not FAILURES:
+        parts = [sorted(RATIOS[at::4])[len(RATIOS[at::4]) // 2] for at in range(4)]
+        print("good probes beside 10 % hostile ones, to those without, medians of rounds: begin late by "
+              "{:.2f} (p99 {:.2f}), take {:.2f} (p99 {:.2f})".format(*parts) +
+              f"; {n_bytes} bytes of a connection, {max(memory)} KiB more memory")
+        sys.exit(0)
     finish()
 
 
