@@ -73,18 +73,26 @@ static void chain_in(struct probe_budget *budget, uint32_t slot)
     uint32_t *cell = cell_of(budget, budget->places[slot].key);
 
     budget->places[slot].chain = *cell;
+    budget->places[slot].before = 0;
+    if (*cell != 0) {
+        budget->places[*cell - 1].before = slot + 1;
+    }
     *cell = slot + 1;
 }
 
 static void chain_out(struct probe_budget *budget, uint32_t slot)
 {
-    uint32_t *link = cell_of(budget, budget->places[slot].key);
+    const struct probe_budget_place *place = &budget->places[slot];
 
-    while (*link != slot + 1) {
-        assert(*link != 0);
-        link = &budget->places[*link - 1].chain;
+    if (place->before != 0) {
+        budget->places[place->before - 1].chain = place->chain;
+    } else {
+        assert(*cell_of(budget, place->key) == slot + 1);
+        *cell_of(budget, place->key) = place->chain;
     }
-    *link = budget->places[slot].chain;
+    if (place->chain != 0) {
+        budget->places[place->chain - 1].before = place->before;
+    }
 }
 
 /* The slot of another target there; n_slots: there is none. */

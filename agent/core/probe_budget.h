@@ -61,6 +61,7 @@ struct probe_budget_member {
 struct probe_budget_place {
     uint32_t key;    /* hash of the address, not 0; 0 = the slot is free */
     uint32_t chain;  /* slot + 1 of the next in the same cell; 0 = the last */
+    uint32_t before; /* likewise; 0 = the first: thousands at one address are a long chain */
     uint32_t member; /* + 1; 0 = alone at its address */
     uint32_t demand; /* starts in 1,000 s */
 };

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -340,6 +341,42 @@ static void one_alone_at_its_address_takes_no_place_in_a_crowd(void **state)
     run_free(run);
 }
 
+/* Processor time of the leaving of many targets at n_hosts addresses. */
+static double leaving_takes(uint32_t n_hosts)
+{
+    enum {
+        MANY = 40000
+    };
+    struct probe_budget budget;
+
+    probe_budget_init(&budget);
+    for (uint32_t slot = 0; slot < MANY; slot++) {
+        struct probe_target target = {.definition.to.addr.family = ADDR_IPV4};
+
+        memcpy(target.definition.to.addr.bytes, &(uint32_t){slot % n_hosts}, sizeof(uint32_t));
+        assert_int_equal(probe_budget_enter(&budget, slot, &target.definition.to.addr, 1000), 0);
+    }
+    clock_t begin = clock();
+    for (uint32_t slot = 0; slot < MANY; slot++) {
+        probe_budget_leave(&budget, slot);
+    }
+    double took = (double)(clock() - begin) / CLOCKS_PER_SEC;
+    assert_int_equal(budget.demand, 0);
+    probe_budget_close(&budget);
+    return took;
+}
+
+/* Each of them looked through all that were there, and the probe thread stood still for seconds. */
+static void thousands_at_one_address_leave_as_soon_as_others(void **state)
+{
+    (void)state;
+    double of_others = leaving_takes(40000);
+    double of_one = leaving_takes(1);
+
+    print_message("one address %.1f ms, others %.1f ms\n", 1000 * of_one, 1000 * of_others);
+    assert_true(of_one < 10 * (of_others > 0.002 ? of_others : 0.002));
+}
+
 #ifdef JURY_PLANTS
 static uint32_t busiest_of(const char *plant, uint32_t n_hosts)
 {
@@ -385,6 +422,7 @@ int main(void)
         cmocka_unit_test(what_waits_presses_before_it_starts),
         cmocka_unit_test(places_are_used_again),
         cmocka_unit_test(one_alone_at_its_address_takes_no_place_in_a_crowd),
+        cmocka_unit_test(thousands_at_one_address_leave_as_soon_as_others),
 #ifdef JURY_PLANTS
         cmocka_unit_test(twin_a_node_without_a_budget_is_caught),
         cmocka_unit_test(twin_an_address_without_a_budget_is_caught),
