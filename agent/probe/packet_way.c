@@ -1,5 +1,6 @@
 #include "agent/probe/packet_way.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 enum packet_send packet_send_of(const char *word)
@@ -22,11 +23,18 @@ const char *packet_way_send(const struct packet_way *way)
     return "";
 }
 
+static bool has_engine(const struct packet_way *way)
+{
+    return packet_way_send(way)[0] != '\0';
+}
+
 const char *packet_way_send_why(const struct packet_way *way)
 {
     uint32_t why = atomic_load_explicit(&way->send_why, memory_order_relaxed);
 
-    return why == PACKET_WAY_CHOSEN ? "as configured" : link_obstacle_text((enum link_obstacle)why);
+    return !has_engine(way)           ? ""
+           : why == PACKET_WAY_CHOSEN ? "as configured"
+                                      : link_obstacle_text((enum link_obstacle)why);
 }
 
 enum packet_receive packet_receive_of(const char *word)
@@ -40,7 +48,7 @@ const char *packet_way_receive(const struct packet_way *way)
 {
     uint32_t receive = atomic_load_explicit(&way->receive, memory_order_relaxed);
 
-    return packet_way_send(way)[0] == '\0' ? "" : receive == PACKET_RECEIVE_RING ? "ring" : "xdp";
+    return !has_engine(way) ? "" : receive == PACKET_RECEIVE_RING ? "ring" : "xdp";
 }
 
 const char *packet_way_receive_why(const struct packet_way *way)
@@ -51,5 +59,6 @@ const char *packet_way_receive_why(const struct packet_way *way)
 #undef PACKET_RECEIVE_WHY_TEXT
     };
 
-    return texts[atomic_load_explicit(&way->receive_why, memory_order_relaxed)];
+    return has_engine(way) ? texts[atomic_load_explicit(&way->receive_why, memory_order_relaxed)]
+                           : "";
 }

@@ -56,7 +56,7 @@ struct packet_way {
 const char *packet_way_send(const struct packet_way *way);
 /* "ring", "xdp"; empty likewise. Static. */
 const char *packet_way_receive(const struct packet_way *way);
-/* One short reason. Static. */
+/* One short reason; empty likewise. Static. */
 const char *packet_way_send_why(const struct packet_way *way);
 const char *packet_way_receive_why(const struct packet_way *way);
 
