@@ -31,10 +31,10 @@ enum event_kind {
                                   out, 0 not any more; hold_source, actor; n_backends */
     EVENT_ADMIN_CHANGED = 13, /* from, to: enum admin_state; actor, if one alone changed the catalog
                                  meanwhile */
-    EVENT_CERTIFICATE = 14,  /* to: 1 a backend's certificate ends soon, 0 not any more; cert_day */
-    EVENT_PROBE_BUDGET = 16, /* to: 1 the budget delays probes, 0 not any more; delay_ns */
-    EVENT_DEPENDENCY_CHANGED = 15 /* from, to: enum health_state of one check of class dependency;
-                                     check says which */
+    EVENT_CERTIFICATE = 14, /* to: 1 a backend's certificate ends soon, 0 not any more; cert_day */
+    EVENT_DEPENDENCY_CHANGED = 15, /* from, to: enum health_state of one check of class dependency;
+                                      check says which */
+    EVENT_PROBE_BUDGET = 16        /* to: 1 the budget delays probes, 0 not any more; delay_ns */
 };
 /* Of the shadow: its time is over, and it goes on, as it would take out too many. */
 #define GUARD_EVENT_STOPPED 2

@@ -275,16 +275,3 @@ void probe_schedule_end(struct probe_schedule *schedule, struct target_id id, ui
                target->is_fixed && interval_of_ns(target) > 0 ? next_beat_ns(target, end_ns)
                                                               : after_pause_ns(target, end_ns));
 }
-
-void probe_schedule_postpone(struct probe_schedule *schedule, struct target_id id,
-                             uint64_t retry_ns)
-{
-    struct scheduled_target *target = find(schedule, id);
-
-    if (target != NULL && target->in_flight) {
-        target->in_flight = false;
-        if (!target->is_resting) {
-            timers_set(&schedule->timers, id.slot, retry_ns);
-        }
-    }
-}

@@ -75,9 +75,5 @@ bool probe_schedule_start_near(struct probe_schedule *schedule, uint64_t until_n
 /* The probe ended; sets the next start. end_ns: when its outcome was known. A target that was
  * removed or replaced meanwhile is ignored. */
 void probe_schedule_end(struct probe_schedule *schedule, struct target_id id, uint64_t end_ns);
-/* The started probe could not be made room for (the limit of probes in flight): it starts at
- * retry_ns instead. */
-void probe_schedule_postpone(struct probe_schedule *schedule, struct target_id id,
-                             uint64_t retry_ns);
 
 #endif

@@ -16,7 +16,7 @@
 
 #include "agent/probe/netlink_ask.h"
 
-/* X(name, what it is, for people; it goes on "... is in the way"-less: a whole clause) */
+/* X(name, a clause for people: what is there) */
 #define LINK_OBSTACLES(X)                                                                \
     X(LINK_CLEAR, "no packet filter, connection tracking or IPsec is here to see them")  \
     X(LINK_NFTABLES, "nftables has chains here")                                         \
@@ -34,7 +34,7 @@ enum link_obstacle {
     LINK_N_OBSTACLES
 };
 
-/* A whole clause, static. */
+/* Static. */
 const char *link_obstacle_text(enum link_obstacle obstacle);
 
 struct link_guard {

@@ -8,8 +8,9 @@
 #include "common/base/counters.h"
 #include "common/model/reason.h"
 
-/* X(index, name in the registry, help). Since the start of the thread, unless the help says "now"
- * or "longest". At rest, started = finished + abandoned. */
+/* X(index, name in the registry, help). Since the start of the thread, but for those whose help
+ * says "now" or "longest", and the rates of the budget, PROBE_BUDGET_NODE_RATE to _TOP_SLOT. At
+ * rest, started = finished + abandoned. */
 #define PROBE_COUNTS(X)                                                                         \
     X(PROBE_N_TARGETS, "probe_targets", "targets probed now")                                   \
     X(PROBE_N_IN_FLIGHT, "probes_in_flight", "probes under way now")                            \

@@ -115,7 +115,6 @@ static void hand_out(struct probe_loop *loop, const struct probe_result *result)
     bool may_wait = is_calm(&loop->lanes[slot], result);
 
     if (!loop->lanes[slot].has_waiting && ring_push(loop->results, result)) {
-        loop->has_pushed = true;
         loop->has_news = loop->has_news || !may_wait;
         loop->calm_ns = loop->calm_ns != 0 ? loop->calm_ns : loop->turn_ns;
         return;
@@ -133,7 +132,7 @@ static void flush_waiting(struct probe_loop *loop)
             if (!ring_push(loop->results, &loop->waiting[slot])) {
                 return;
             }
-            loop->has_pushed = loop->has_news = true;
+            loop->has_news = true;
             lane->has_waiting = false;
         }
         lane->is_queued = false;
@@ -354,11 +353,10 @@ static void look_at_budget(struct probe_loop *loop, uint64_t now_ns)
     }
 }
 
-bool probe_loop_turn(struct probe_loop *loop, uint64_t now_ns)
+void probe_loop_turn(struct probe_loop *loop, uint64_t now_ns)
 {
     const struct probe_sink sink = {.result = on_result, .user = loop};
 
-    loop->has_pushed = false;
     loop->turn_ns = now_ns;
     flush_waiting(loop);
     for (uint32_t i = 0; i < loop->n_engines; i++) {
@@ -375,7 +373,6 @@ bool probe_loop_turn(struct probe_loop *loop, uint64_t now_ns)
     }
     look_at_budget(loop, now_ns);
     probe_counters_set(&loop->counters, PROBE_N_IN_FLIGHT, loop->n_in_flight);
-    return loop->has_pushed;
 }
 
 bool probe_loop_wants_reader(struct probe_loop *loop, uint64_t next_ns)

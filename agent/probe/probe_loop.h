@@ -84,10 +84,9 @@ struct probe_loop {
     uint32_t waiting_first;
     uint32_t n_waiting;
     struct ring *results; /* of struct probe_result, kept */
-    bool has_pushed;      /* since the last turn began */
-    bool has_news;        /* pushed, and the reader does not know it yet */
-    uint64_t turn_ns;     /* of the turn */
-    uint64_t calm_ns;     /* likewise, when the first calm one was; 0 = none was */
+    bool has_news;        /* the reader does not know yet of a result that may not wait */
+    uint64_t turn_ns;     /* when this turn began */
+    uint64_t calm_ns;     /* since when the reader does not know of any; 0 = it knows of all */
     struct probe_counters counters;
 };
 
@@ -106,8 +105,8 @@ void probe_loop_deny(struct probe_loop *loop, uint32_t capabilities);
  * Errors: ERR_NOMEM: the targets that could not be taken are missing until the next plan. */
 int probe_loop_take_plan(struct probe_loop *loop, struct probe_plan *plan, uint64_t now_ns);
 
-/* One turn. Returns whether results were pushed. */
-bool probe_loop_turn(struct probe_loop *loop, uint64_t now_ns);
+/* One turn. */
+void probe_loop_turn(struct probe_loop *loop, uint64_t now_ns);
 /* Whether the reader has to be woken for what was pushed; then it is taken to be. next_ns: of the
  * next turn. */
 bool probe_loop_wants_reader(struct probe_loop *loop, uint64_t next_ns);

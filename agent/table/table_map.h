@@ -1,6 +1,6 @@
 /* A counted read-only view of a whole file: mapped, where words change, or copied, where they do
- * not, so that nobody can change or cut what was checked. Internal to agent/table,
- * and for the agent to read its own files. */
+ * not, so that nobody can change or cut what was checked. Internal to agent/table, and for the
+ * agent to read its own files. */
 #ifndef JURY_TABLE_MAP_H
 #define JURY_TABLE_MAP_H
 

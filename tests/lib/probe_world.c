@@ -1,5 +1,4 @@
 #include "tests/lib/probe_world.h"
-#include "tests/lib/kept_check.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +7,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "tests/lib/kept_check.h"
 
 void probe_world_init(struct probe_world *world, uint32_t in_flight_max, uint32_t ring_results)
 {

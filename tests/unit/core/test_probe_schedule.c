@@ -145,22 +145,6 @@ static void removed_and_replaced_targets_ignore_the_end_of_an_old_probe(void **s
     probe_schedule_close(&schedule);
 }
 
-static void postponed_start_comes_again(void **state)
-{
-    (void)state;
-    struct probe_schedule schedule;
-    struct probe_target target = target_of(0, 2000);
-    struct target_id id;
-
-    probe_schedule_init(&schedule, 1);
-    assert_int_equal(probe_schedule_add(&schedule, &target, false, 0), 0);
-    assert_true(probe_schedule_start(&schedule, SECOND, &id));
-    probe_schedule_postpone(&schedule, id, SECOND + 10 * MS);
-    assert_true(probe_schedule_next_ns(&schedule) == SECOND + 10 * MS);
-    assert_true(probe_schedule_start(&schedule, SECOND + 10 * MS, &id));
-    probe_schedule_close(&schedule);
-}
-
 /* However far it begins from its beat, and whatever a probe takes up to a sixteenth of the
  * interval: no pause is longer than the interval or shorter than seven eighths, and it comes to the
  * beat. */
@@ -231,7 +215,6 @@ int main(void)
         cmocka_unit_test(interval_runs_from_the_end_to_the_next_start),
         cmocka_unit_test(fixed_pacing_keeps_its_beat_and_never_overlaps),
         cmocka_unit_test(removed_and_replaced_targets_ignore_the_end_of_an_old_probe),
-        cmocka_unit_test(postponed_start_comes_again),
         cmocka_unit_test(a_beat_is_reached_by_shorter_pauses_alone),
         cmocka_unit_test(a_target_rests_and_is_called),
     };
