@@ -8,6 +8,10 @@
 #include "common/model/check.h"
 #include "common/rpc/key_file.h"
 
+/* A number of a header as text: nodectl tells users the same default. */
+#define TEXT(number) TEXT_AS_IT_IS(number)
+#define TEXT_AS_IT_IS(words) #words
+
 static const struct option_spec specs[] = {
     {"General", "help", NULL, OPTION_FLAG, false, true, 0, 0, NULL, NULL, NULL, "print this text"},
     {"General", "version", NULL, OPTION_FLAG, false, true, 0, 0, NULL, NULL, NULL,
@@ -61,13 +65,12 @@ static const struct option_spec specs[] = {
     {"Probes", "half-open-receive", "WAY", OPTION_CHOICE, false, false, 0, 0, NULL,
      "ring|xdp|xdp-driver", "ring",
      "how answers to half-open probes that the link sends are seen: by a packet socket, or by an "
-     "XDP "
-     "program, xdp-driver: only in the link's driver"},
+     "XDP program, xdp-driver: only in the link's driver"},
     {"Probes", "probe-budget", "N", OPTION_NUMBER, false, false, PROBE_BUDGET_NODE_MIN,
-     PROBE_BUDGET_NODE_MAX, NULL, NULL, "100000",
+     PROBE_BUDGET_NODE_MAX, NULL, NULL, TEXT(PROBE_BUDGET_NODE),
      "probes that this node begins in a second at most; what is more waits its turn"},
     {"Probes", "probe-budget-address", "N", OPTION_NUMBER, false, false, PROBE_BUDGET_ADDRESS_MIN,
-     PROBE_BUDGET_ADDRESS_MAX, NULL, NULL, "5000",
+     PROBE_BUDGET_ADDRESS_MAX, NULL, NULL, TEXT(PROBE_BUDGET_ADDRESS),
      "the same to one backend address, over all its ports and checks"},
 
     {"Stopping", "stop-timeout", "TIME", OPTION_DURATION, false, false, 1000, 300000, NULL, NULL,

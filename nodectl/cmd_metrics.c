@@ -13,8 +13,10 @@ static int print_both(struct ctl *ctl, const ProtobufCMessage *counters,
     json_t *seen = wire_json_new(verdicts);
     json_t *both = json_object();
 
-    /* Takes its argument in every case. */
-    if (json_object_update_new(both, counted) != 0 || json_object_update_new(both, seen) != 0) {
+    /* Each takes its argument in every case. */
+    int n_failed = json_object_update_new(both, counted) != 0;
+    n_failed += json_object_update_new(both, seen) != 0;
+    if (n_failed > 0) {
         json_decref(both);
         return ctl_fail(ctl, ERR_NOMEM, "out of memory");
     }

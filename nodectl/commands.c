@@ -279,8 +279,7 @@ const struct ctl_command ctl_commands[] = {
          "jury_probe_response_time_seconds: smoothed, a new probe counts for an eighth, of "
          "probes that pass by an answer. jury_probe_loss_ratio: of the last 30 probes that "
          "wanted a reply, the part that got none at all within the timeout; one that is refused or "
-         "answered "
-         "wrongly got one, and faults of this node are left out. Over longer times: "
+         "answered wrongly got one, and faults of this node are left out. Over longer times: "
          "jury_engine_probes_without_reply_total. Two series a backend, or of several checks two "
          "each; nodectl explain loss has all of it.",
      .examples = "nodectl node metrics >/var/lib/prometheus/node-exporter/jury.prom.new && mv "

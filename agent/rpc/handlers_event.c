@@ -161,8 +161,7 @@ static char *budget_sentence(const struct view *view, const struct event *event)
     }
     return wire_format(
         view->arena,
-        "this node's probe budget delays probes, by %llu ms so far: see nodectl node "
-        "describe",
+        "this node's probe budget delays probes, by %llu ms so far: see nodectl node describe",
         delay_ms);
 }
 

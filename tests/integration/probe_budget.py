@@ -100,7 +100,7 @@ def test(options):
         cluster.wait_verdicts("web", {b: "healthy" for b in backends})
 
         text = refused(cluster, "--probe-budget-address", "0")
-        check("probe-budget-address" in text and "1" in text, text)
+        check("probe-budget-address" in text and "from 10 to 10000000" in text, text)
         text = refused(cluster, "--probe-budget", "50", "--probe-budget-address", "60")
         check("60 is more than the whole probe-budget, 50" in text, text)
 
