@@ -363,24 +363,28 @@ static void note_delay(struct probe_budget *budget, uint64_t delay_ns, uint64_t 
     }
 }
 
-static void count_start(struct probe_budget *budget, uint64_t due_ns, uint64_t now_ns)
+/* The node's budget had no room when this became due; what is late though it had is so for other
+ * reasons. */
+static bool waits_for_node(const struct probe_budget *budget, uint64_t due_ns)
+{
+    return due_ns < room_ns(&budget->node, budget->rates.per_node);
+}
+
+static void count_start(struct probe_budget *budget, bool has_waited, uint64_t due_ns,
+                        uint64_t now_ns)
 {
     spend(&budget->node, budget->rates.per_node, now_ns);
     budget->n_second++;
-    /* What became due after the budget was last short is late for other reasons. */
-    if (due_ns != TIMER_NEVER && due_ns < now_ns) {
+    if (has_waited && due_ns < now_ns) {
         budget->n_delayed++;
         note_delay(budget, now_ns - due_ns, now_ns);
     }
 }
 
-bool probe_budget_has(struct probe_budget *budget, uint64_t now_ns)
+bool probe_budget_has(const struct probe_budget *budget, uint64_t now_ns)
 {
-    if (room_ns(&budget->node, budget->rates.per_node) <= now_ns || plant_is("probe-budget-node")) {
-        return true;
-    }
-    budget->short_ns = now_ns;
-    return false;
+    return room_ns(&budget->node, budget->rates.per_node) <= now_ns ||
+           plant_is("probe-budget-node");
 }
 
 bool probe_budget_start(struct probe_budget *budget, uint32_t slot, uint64_t due_ns,
@@ -399,7 +403,7 @@ bool probe_budget_start(struct probe_budget *budget, uint32_t slot, uint64_t due
         }
         spend(&crowd->bucket, per_address, now_ns);
     }
-    count_start(budget, due_ns <= budget->short_ns ? due_ns : TIMER_NEVER, now_ns);
+    count_start(budget, waits_for_node(budget, due_ns), due_ns, now_ns);
     return true;
 }
 
@@ -419,7 +423,7 @@ uint32_t probe_budget_take_turn(struct probe_budget *budget, uint64_t now_ns, ui
     probe_budget_withdraw(budget, member->slot);
     spend(&budget->crowds[i].bucket, budget->rates.per_address, now_ns);
     set_turn(budget, i);
-    count_start(budget, *ret_due_ns, now_ns);
+    count_start(budget, true, *ret_due_ns, now_ns);
     return member->slot;
 }
 
@@ -468,7 +472,7 @@ bool probe_budget_look(struct probe_budget *budget, uint64_t oldest_due_ns, uint
     find_top(budget);
 
     uint64_t oldest_ns = oldest_waiting_ns(budget, now_ns);
-    if (oldest_due_ns <= budget->short_ns && oldest_due_ns < oldest_ns) {
+    if (waits_for_node(budget, oldest_due_ns) && oldest_due_ns < oldest_ns) {
         oldest_ns = oldest_due_ns;
     }
     note_delay(budget, now_ns - oldest_ns, now_ns);

@@ -69,7 +69,6 @@ struct probe_budget_place {
 struct probe_budget {
     struct probe_rates rates;
     struct probe_bucket node;
-    uint64_t short_ns;                 /* when the node's budget was last found spent */
     struct probe_budget_place *places; /* by slot */
     uint32_t n_slots;
     uint32_t *cells;  /* by key: slot + 1 of the first of a chain */
@@ -114,7 +113,7 @@ void probe_budget_withdraw(struct probe_budget *budget, uint32_t slot);
 bool probe_budget_waits(const struct probe_budget *budget, uint32_t slot);
 
 /* Whether the node's budget lets anything start. */
-bool probe_budget_has(struct probe_budget *budget, uint64_t now_ns);
+bool probe_budget_has(const struct probe_budget *budget, uint64_t now_ns);
 /* It was due at due_ns, and starts now (true), or waits for its turn. Only if the node's budget
  * has room. */
 bool probe_budget_start(struct probe_budget *budget, uint32_t slot, uint64_t due_ns,

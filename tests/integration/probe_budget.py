@@ -12,7 +12,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from cluster import Cluster, check, run, wait_until  # noqa: E402
+from cluster import Backend, Cluster, check, run, wait_until  # noqa: E402
 from ctl import ask, here  # noqa: E402
 
 BUDGET, N_BACKENDS, INTERVAL_MS = 10, 8, 500
@@ -62,6 +62,26 @@ class Sampler:
         return most
 
 
+def whole_node(options):
+    """The node's budget, with each backend at an address of its own: it is told just as well."""
+    with Cluster(options, n_nodes=1, agent_options=["--probe-budget", str(BUDGET),
+                                                    "--probe-budget-address", str(BUDGET)]) as cluster:
+        cluster.make()
+        agent = cluster.agents[1]
+        backends = [Backend("b%d" % i, address="127.0.1.%d" % (i + 1)).start()
+                    for i in range(N_BACKENDS)]
+        cluster.backends += backends
+        text = GROUP % (INTERVAL_MS, ", ".join('{at: "%s"}' % b.at for b in backends))
+        answer = ask(cluster, ["apply", "-f", "-"] + here(agent), text=text)
+        check(answer.status == 0, answer)
+        wait_until("back-pressure of the node is an event", 20,
+                   lambda: "probe-budget" in told(cluster, agent, ["events"]))
+        check("BACK-PRESSURE: probes begin up to " in told(cluster, agent, ["node", "describe"]),
+              told(cluster, agent, ["node", "describe"]))
+        counters = agent.counters()
+        check(counters["probe_budget_delayed"] > 0 and counters["probe_budget_pressed"] == 1, counters)
+
+
 def test(options):
     with Cluster(options, n_nodes=1,
                  agent_options=["--probe-budget-address", str(BUDGET)]) as cluster:
@@ -99,6 +119,7 @@ def test(options):
         # All are up all the time: the delay is shorter than what a result is good for.
         cluster.wait_verdicts("web", {b: "healthy" for b in backends})
 
+        whole_node(options)
         text = refused(cluster, "--probe-budget-address", "0")
         check("probe-budget-address" in text and "from 10 to 10000000" in text, text)
         text = refused(cluster, "--probe-budget", "50", "--probe-budget-address", "60")

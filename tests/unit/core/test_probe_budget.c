@@ -88,13 +88,15 @@ static void take_start(struct run *run, uint32_t slot)
     run->starts_ns[run->n_all++] = run->now_ns;
 }
 
-/* Each probe takes a millisecond. */
+/* Each probe takes a millisecond. As the probe thread does, it asks for none before there is room.
+ */
 static void run_for(struct run *run, uint64_t ns)
 {
     struct target_id id;
 
     for (uint64_t end_ns = run->now_ns + ns; run->now_ns < end_ns; run->now_ns += STEP_NS) {
-        while (probe_schedule_start(&run->schedule, run->now_ns, &id)) {
+        while (probe_schedule_next_ns(&run->schedule) <= run->now_ns &&
+               probe_schedule_start(&run->schedule, run->now_ns, &id)) {
             take_start(run, id.slot);
             probe_schedule_end(&run->schedule, id, run->now_ns + MS);
         }
