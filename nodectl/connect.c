@@ -59,6 +59,15 @@ static int read_server_keys(struct ctl *ctl, struct targets *targets)
     return 0;
 }
 
+static bool has_port(const char *part)
+{
+    const char *colon = strrchr(part, ':');
+    size_t n = colon == NULL ? 0 : strspn(colon + 1, "0123456789");
+    long port = n >= 1 && n <= 5 && colon[1 + n] == '\0' ? strtol(colon + 1, NULL, 10) : 0;
+
+    return port >= 1 && port <= UINT16_MAX;
+}
+
 static int read_endpoints(struct ctl *ctl, struct targets *targets)
 {
     const char *at = ctl_text(ctl, FLAG_ENDPOINTS);
@@ -70,7 +79,7 @@ static int read_endpoints(struct ctl *ctl, struct targets *targets)
         if (targets->n == ENDPOINTS_MAX) {
             return ctl_fail(ctl, ERR_USAGE, "--endpoints names more than %d nodes", ENDPOINTS_MAX);
         }
-        if (part[0] == '\0' || (strncmp(part, "tcp://", 6) != 0 && scheme[0] == '\0')) {
+        if (!has_port(part) || (strncmp(part, "tcp://", 6) != 0 && scheme[0] == '\0')) {
             return ctl_fail(ctl, ERR_USAGE, "--endpoints takes HOST:PORT, got \"%.80s\"", part);
         }
         snprintf(targets->addresses[targets->n], sizeof targets->addresses[0], "%s%s", scheme,

@@ -125,7 +125,7 @@ const struct ctl_flag ctl_flags[CTL_N_FLAGS] = {
          .argument = "TYPE",
          .type = CTL_FLAG_CHOICE,
          .choices = "verdict|reachable|opinion|group|observers|catalog|catalogs-differ|peer|drain|"
-                    "doubt|guard|held|admin|certificate|degraded",
+                    "doubt|guard|held|admin|certificate|degraded|probe-budget",
          .help = "only of this type"},
     [FLAG_LIMIT] = {.name = "limit",
                     .argument = "N",

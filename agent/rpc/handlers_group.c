@@ -226,7 +226,9 @@ static Jury__V1__ProbeLoad *load_new(const struct view *view, const struct serve
 
 static uint64_t assumed_response_ms(const struct health_check *check)
 {
-    return check_passes_by_silence(check) ? check->timeout_ms : ASSUMED_RESPONSE_MS;
+    bool is_longest = check_passes_by_silence(check) || check->timeout_ms < ASSUMED_RESPONSE_MS;
+
+    return is_longest ? check->timeout_ms : ASSUMED_RESPONSE_MS;
 }
 
 static Jury__V1__CheckWindows *check_windows_new(const struct view *view,

@@ -93,7 +93,7 @@ const struct advice advice_rows[N_ADVICE] = {
                      "leaves no majority of those that are left: until the others have voted, one "
                      "prober decides alone, and two can only agree or wait.",
                      "fewer than 3: one bad path leaves no majority until the others have voted; "
-                     "better: 3 or more, or 0 for all"},
+                     "better: 3 or more, or all"},
     [OPTIONAL_PART] = {"optional-part", "group.check.tls",
                        "An agent may be built without tls and grpc checks: nodectl node describe "
                        "says so, its probes of this group are inconclusive (LOCAL_NOT_BUILT), and "

@@ -98,7 +98,8 @@ static void wrong_usage_exits_with_2_and_says_what_to_do(void **state)
          "error: --timeout must be 0s..1h, got 2h\n"},
         {"events --type verdicts", 2,
          "error: --type must be one of verdict|reachable|opinion|group|observers|catalog|"
-         "catalogs-differ|peer|drain|doubt|guard|held|admin|certificate|degraded, got "
+         "catalogs-differ|peer|drain|doubt|guard|held|admin|certificate|degraded|"
+         "probe-budget, got "
          "\"verdicts\"\nhint: "
          "did you "
          "mean \"verdict\"?\n"},
@@ -109,6 +110,10 @@ static void wrong_usage_exits_with_2_and_says_what_to_do(void **state)
          "error: --endpoints takes HOST:PORT, got \"ipc:///x\"\n"},
         {"status --endpoints , --key-file k --server-key s", 2,
          "error: --endpoints takes HOST:PORT, got \"\"\n"},
+        {"status --endpoints 10.0.0.1 --key-file k --server-key s", 2,
+         "error: --endpoints takes HOST:PORT, got \"10.0.0.1\"\n"},
+        {"status --endpoints 10.0.0.1:65536 --key-file k --server-key s", 2,
+         "error: --endpoints takes HOST:PORT, got \"10.0.0.1:65536\"\n"},
         {"cluster init", 2,
          "error: no member is named: use --node or -f\nhint: see: nodectl cluster init --help\n"},
         {"cluster init --node id=1,ky=2", 2,
