@@ -56,15 +56,14 @@ static enum link_obstacle judge(int errnum, bool is_there, enum link_obstacle ob
 
 /* --- nftables --- */
 
-/* A chain with a hook is where packets are stopped; others are called by one. */
+/* A chain with a hook is where packets are stopped; others are called by one. One is enough: there
+ * may be as many chains as a cluster has services, and probes wait meanwhile. */
 static int take_chain(const struct nlmsghdr *message, void *user)
 {
     bool *is_there = user;
 
-    if (netlink_find(message, sizeof(struct nfgenmsg), NFTA_CHAIN_HOOK, 0) != NULL) {
-        *is_there = true;
-    }
-    return MNL_CB_OK;
+    *is_there = netlink_find(message, sizeof(struct nfgenmsg), NFTA_CHAIN_HOOK, 0) != NULL;
+    return *is_there ? MNL_CB_STOP : MNL_CB_OK;
 }
 
 static enum link_obstacle look_at_nftables(struct link_guard *guard)
@@ -80,6 +79,9 @@ static enum link_obstacle look_at_nftables(struct link_guard *guard)
         struct nfgenmsg *family = mnl_nlmsg_put_extra_header(request, sizeof *family);
         family->version = NFNETLINK_V0;
         errnum = netlink_ask(&guard->netfilter, request, take_chain, &is_there);
+    }
+    if (is_there) {
+        netlink_ask_close(&guard->netfilter); /* and the rest of the answer with it */
     }
     return judge(errnum, is_there, LINK_NFTABLES);
 }

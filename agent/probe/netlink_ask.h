@@ -17,7 +17,8 @@ void netlink_ask_close(struct netlink_ask *ask);
 
 /* request: with type, flags and attributes; its sequence number is set here.
  * take: of each answer; MNL_CB_OK: a dump, which says itself where it ends; MNL_CB_STOP: the only
- * one. Returns 0, or the errno that the kernel answered or that the socket has. */
+ * one, or of a dump enough: then it has to be closed before the next question. Returns 0, or the
+ * errno that the kernel answered or that the socket has. */
 int netlink_ask(struct netlink_ask *ask, struct nlmsghdr *request, mnl_cb_t take, void *user);
 
 /* The attribute of that type and of at least n_bytes, behind a header of header_bytes; its content
