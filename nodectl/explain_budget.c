@@ -30,10 +30,11 @@ int explain_budget(struct ctl *ctl)
         "  pressure     for 10s: an event, a line in the log, a line in node describe.\n"
         "  counters     probe_budget_used, _demand, _waiting, _delayed, _delay_max_ns of\n"
         "               `nodectl node counters`; demand is what the intervals come to, with\n"
-        "               probes that take no time.\n"
+        "               probes that take no time, and as if every node probed everything.\n"
         "\n"
-        "Apply and validate warn when the checks of the documents come to more. What helps: a\n"
-        "longer interval, check.probers, fewer checks of one address, a larger budget.\n"
+        "Apply and validate warn when the checks of the documents come to more, likewise as if\n"
+        "every node probed: from the first failure on all do. What helps: a longer interval,\n"
+        "fewer checks of one address, a larger budget, and while all is well check.probers.\n"
         "See: nodectl node describe, nodectl events --type probe-budget\n",
         ctl->out);
     return 0;
