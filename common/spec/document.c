@@ -129,9 +129,10 @@ static int read_metadata(struct reading *reading, const struct spec_kind_info *k
     const struct doc_node *node = doc_find(root, "metadata");
 
     if (kind->metadata == NULL) {
-        return node == NULL ? 0
-                            : read_refuse(reading, node->key_at, ERR_INVALID,
-                                          "a document of kind %s takes no metadata: remove it", kind->word);
+        return node == NULL
+                   ? 0
+                   : read_refuse(reading, node->key_at, ERR_INVALID,
+                                 "a document of kind %s takes no metadata: remove it", kind->word);
     }
     if (node == NULL) {
         return read_refuse(reading, root->at, ERR_INVALID, "metadata.name is missing");

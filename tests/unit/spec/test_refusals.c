@@ -47,7 +47,8 @@ static void text_that_is_no_document_is_refused(void **state)
         {"apiVersion: jury/v1\nkind: Group\nmetadata: {labels: {}}\nspec: {profile: nlb}\n", 3, 11,
          ERR_INVALID, "server group: metadata.name is missing"},
         {"apiVersion: jury/v1\nkind: ClusterSettings\nmetadata: {name: x}\nspec: {}\n", 3, 1,
-         ERR_INVALID, "cluster settings: a document of kind ClusterSettings takes no metadata: remove it"},
+         ERR_INVALID,
+         "cluster settings: a document of kind ClusterSettings takes no metadata: remove it"},
     };
     CHECK(rows);
 }
