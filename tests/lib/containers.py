@@ -18,7 +18,7 @@ import subprocess
 import yaml
 
 from cluster import ROOT, Process, check, wait_until
-from lan import LIBC
+from netns import LIBC
 
 CLONE_NEWNS = 0x00020000
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -114,7 +114,8 @@ def ctest(tally, preset, label, more=(), jobs=JOBS):
 
 
 def phase_lint(tally):
-    for name in ("include_rules", "format", "clean_text", "self_test", "proto", "probe_rows"):
+    for name in ("include_rules", "format", "clean_text", "self_test", "proto", "probe_rows",
+                 "python_names"):
         step(tally, f"lint {name}", [f"tests/lint/{name}"])
 
 
