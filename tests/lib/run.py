@@ -279,7 +279,7 @@ def campaign(name, seed, count):
         status, output = run(command.split(), log=log)
         print(tail(output, 40))
         tally.add(f"campaign {name}", status == 0)
-        lines = [line for line in output.strip().split("\n") if line]
+        lines = [line for line in output.strip().split("\n") if line not in ("", "passed")]
         last = lines[-1] if lines else "no output"
     row = (f"| {datetime.date.today()} | {commit.strip()} | {name} | `{command}` | {seed} | {count} "
            f"| {time.monotonic() - started:.0f} s | {'ok' if not tally.failed else 'FAILED'}: "
