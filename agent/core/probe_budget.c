@@ -476,7 +476,7 @@ bool probe_budget_look(struct probe_budget *budget, uint64_t oldest_due_ns, uint
         oldest_ns = oldest_due_ns;
     }
     note_delay(budget, now_ns - oldest_ns, now_ns);
-    if (budget->is_pressed && now_ns - budget->pressed_ns >= PROBE_RELIEF_NS) {
+    if (budget->is_pressed && now_ns >= budget->pressed_ns + PROBE_RELIEF_NS) {
         budget->is_pressed = false;
     }
     return true;

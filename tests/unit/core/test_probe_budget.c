@@ -298,6 +298,28 @@ static void back_pressure_ends_when_nothing_waited_for_a_while(void **state)
 }
 
 /* One that is starved without any start is seen all the same. */
+/* Starts may be a little early: the last one that was delayed is then later than the look. */
+static void back_pressure_does_not_end_by_an_early_start(void **state)
+{
+    (void)state;
+    struct run *run = run_new((struct probe_rates){1000, 10});
+    struct target_id id;
+
+    for (uint32_t slot = 0; slot < 3; slot++) {
+        add(run, slot, 1, 60000);
+    }
+    run->now_ns +=
+        60 * SECOND; /* all three are due; they waited for the node's room, and go at once */
+    run->schedule.budget.node.spent_ns = run->now_ns + SECOND / 10;
+    while (probe_schedule_start_near(&run->schedule, run->now_ns + MS, run->now_ns, &id)) {
+        take_start(run, id.slot);
+    }
+    assert_true(run->schedule.budget.is_pressed);
+    assert_true(probe_budget_look(&run->schedule.budget, TIMER_NEVER, run->now_ns));
+    assert_true(run->schedule.budget.is_pressed);
+    run_free(run);
+}
+
 static void what_waits_presses_before_it_starts(void **state)
 {
     (void)state;
@@ -421,6 +443,7 @@ int main(void)
         cmocka_unit_test(what_leaves_or_rests_waits_no_more),
         cmocka_unit_test(a_raised_budget_counts_for_those_that_wait),
         cmocka_unit_test(back_pressure_ends_when_nothing_waited_for_a_while),
+        cmocka_unit_test(back_pressure_does_not_end_by_an_early_start),
         cmocka_unit_test(what_waits_presses_before_it_starts),
         cmocka_unit_test(places_are_used_again),
         cmocka_unit_test(one_alone_at_its_address_takes_no_place_in_a_crowd),
