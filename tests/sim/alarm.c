@@ -83,6 +83,7 @@ static void follow_votes(const struct judged *row, uint64_t now_ns, struct went_
 struct look {
     unsigned n_members, n_bad;
     unsigned n_must, n_may; /* that went within one window of the last */
+    bool adopts_alarm;      /* of before a restart, by a row that is taken up in this step */
 };
 
 static uint64_t window_ns(const struct catalog_group *group)
@@ -122,6 +123,8 @@ static struct look look_at(struct witness *witness, const struct catalog_group *
         struct went_bad *bad = &row->bad;
 
         bad->was_bad = bad->is_bad;
+        look.adopts_alarm |=
+            row->is_adopted && !bad->has_adopted && witness->begun[index].has_alarm;
         follow_target(witness, row, index, now_ns, bad);
         if (row->target_slot != CATALOG_NO_SLOT) {
             follow_votes(row, now_ns, bad);
@@ -151,18 +154,6 @@ static struct look look_at(struct witness *witness, const struct catalog_group *
 }
 
 /* --- the alarm --- */
-
-static bool was_kept(const struct witness *witness, const struct catalog_group *group)
-{
-    for (uint32_t i = 0; i < group->n_backends; i++) {
-        const struct judged *row = &witness->rows[group->backends[i].row.row];
-
-        if (row->is_adopted && witness->begun[group->backends[i].row.row].has_alarm) {
-            return true;
-        }
-    }
-    return false;
-}
 
 static void judge_change(struct checker *checker, struct witness *witness,
                          const struct world_node *node, const struct catalog_group *group,
@@ -201,8 +192,8 @@ static void judge_group(struct checker *checker, struct witness *witness,
     bool was_on = alarm->is_on;
 
     alarm->is_on = (witness->guarded[group->row.row].line.guards_on >> GUARD_CORRELATED & 1) != 0;
-    if (!alarm->has_adopted && wants && was_kept(witness, group)) {
-        alarm->has_adopted = was_on = true;
+    if (look.adopts_alarm && wants) { /* switched on later, it begins anew */
+        was_on = true;
         checker->sometimes->alarm_kept++;
         if (!alarm->is_on) {
             checker_fail(checker, node, "R-EJ-5: the alarm of %s is lost by a restart",

@@ -289,9 +289,10 @@ struct judged {
     uint8_t state, state_before; /* before: as it came into this step's verdicts */
     char followed;               /* what its rule says at this step: 'd', 'u' or '-' */
     bool gray;
-    bool unreachable; /* from here */
-    bool is_adopted;  /* it began as last-known-good has it */
-    bool was_changed; /* its check, in this step, and it had a verdict */
+    bool unreachable;       /* from here */
+    bool is_adopted;        /* it began as last-known-good has it */
+    bool shadow_is_adopted; /* and its group's shadow, if there was one */
+    bool was_changed;       /* its check, in this step, and it had a verdict */
     bool has_few_votes;
     bool held_check_changed, held_kept;
     uint8_t frozen, was_frozen; /* enum frozen, now and at the step before */
@@ -351,7 +352,7 @@ struct kept_row {
 
 /* The alarm of a group, and what it was judged by at the step before (alarm.c). */
 struct alarm {
-    bool is_on, is_wanted, has_adopted;
+    bool is_on, is_wanted;
     unsigned n_bad, n_members;
     uint64_t must_ns,
         must_not_ns; /* since when it is off and must be on, and the other way round */

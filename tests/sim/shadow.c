@@ -70,18 +70,21 @@ static bool was_changed(struct witness *witness, const struct catalog_group *gro
     return any;
 }
 
-/* As last-known-good has it; NULL = knows of none. */
-static const struct kept_row *kept_shadow(const struct witness *witness,
-                                          const struct catalog_group *group)
+/* As last-known-good has it of the rows that are taken up in this step; NULL = knows of none. */
+static const struct kept_row *adopt(struct witness *witness, const struct catalog_group *group)
 {
-    for (uint32_t i = 0; i < group->n_backends; i++) {
-        uint32_t row = group->backends[i].row.row;
+    const struct kept_row *found = NULL;
 
-        if (witness->rows[row].is_adopted && witness->begun[row].shadow_began_ns != 0) {
-            return &witness->begun[row];
+    for (uint32_t i = 0; i < group->n_backends; i++) {
+        uint32_t index = group->backends[i].row.row;
+        struct judged *row = &witness->rows[index];
+
+        if (row->is_adopted && !row->shadow_is_adopted) {
+            row->shadow_is_adopted = true;
+            found = witness->begun[index].shadow_began_ns != 0 ? &witness->begun[index] : found;
         }
     }
-    return NULL;
+    return found;
 }
 
 /* Returns true if it must be on after this step. */
@@ -91,8 +94,11 @@ static bool begin(struct checker *checker, struct witness *witness,
     struct shadow *shadow = &witness->guarded[group->row.row].shadow;
     bool is_anew = was_changed(witness, group); /* in any case: it is not to be seen twice */
     const struct kept_row *kept =
-        shadow->has_adopted || shadow->is_on ? NULL : kept_shadow(witness, group);
+        adopt(witness, group); /* in any case: for a later one is not it */
 
+    if (shadow->is_on) {
+        kept = NULL;
+    }
     if (group->spec.guard.shadow_cycles == 0) {
         return false;
     }
