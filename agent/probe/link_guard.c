@@ -7,9 +7,10 @@
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/xfrm.h>
-#include <stdbool.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -218,6 +219,39 @@ static enum link_obstacle look_at_cgroup(void)
     return judge(errnum == ENOSYS ? EINVAL : errnum, attr.query.prog_cnt > 0, LINK_CGROUP);
 }
 
+/* --- sockets --- */
+
+/* Seen by what was done to one: the group's hierarchy may be mounted anywhere, or nowhere. */
+static enum link_obstacle look_at_socket(int family)
+{
+    uint32_t device = 0, mark = 0;
+    socklen_t n_bytes = sizeof device;
+    int fd = socket(family, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
+
+    if (fd < 0) {
+        return errno == EAFNOSUPPORT ? LINK_CLEAR : LINK_UNSEEN;
+    }
+    bool is_told = getsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &device, &n_bytes) == 0 &&
+                   getsockopt(fd, SOL_SOCKET, SO_MARK, &mark, &n_bytes) == 0;
+    close(fd);
+    if (plant_is("link-unbound")) {
+        return LINK_CLEAR;
+    }
+    return !is_told ? LINK_UNSEEN : device != 0 || mark != 0 ? LINK_BOUND : LINK_CLEAR;
+}
+
+static enum link_obstacle look_at_sockets(void)
+{
+    enum link_obstacle found = look_at_socket(AF_INET);
+
+    return found != LINK_CLEAR ? found : look_at_socket(AF_INET6);
+}
+
+bool link_guard_is_bound(void)
+{
+    return look_at_sockets() == LINK_BOUND;
+}
+
 enum link_obstacle link_guard_look(struct link_guard *guard)
 {
     enum link_obstacle found;
@@ -227,8 +261,9 @@ enum link_obstacle link_guard_look(struct link_guard *guard)
     }
     if ((found = look_at_nftables(guard)) == LINK_CLEAR &&
         (found = look_at_iptables()) == LINK_CLEAR && (found = look_at_conntrack()) == LINK_CLEAR &&
-        (found = look_at_ipvs()) == LINK_CLEAR && (found = look_at_ipsec(guard)) == LINK_CLEAR) {
-        found = look_at_cgroup();
+        (found = look_at_ipvs()) == LINK_CLEAR && (found = look_at_ipsec(guard)) == LINK_CLEAR &&
+        (found = look_at_cgroup()) == LINK_CLEAR) {
+        found = look_at_sockets();
     }
     return found;
 }

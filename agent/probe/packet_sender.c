@@ -23,13 +23,30 @@ static void set_receive(struct packet_sender *sender, enum packet_receive_why wh
     atomic_store_explicit(&sender->way->receive_why, why, memory_order_relaxed);
 }
 
+/* By the link, or what hinders it. */
+static void choose_way(struct packet_sender *sender)
+{
+    enum link_obstacle obstacle = LINK_CLEAR;
+
+    if (sender->choice == PACKET_SEND_AUTO) {
+        obstacle = link_guard_look(&sender->guard);
+    } else if (link_guard_is_bound()) {
+        obstacle = LINK_BOUND;
+    }
+    if (obstacle != LINK_CLEAR) {
+        set_way(sender, PACKET_SEND_IP, obstacle);
+    } else {
+        set_way(sender, PACKET_SEND_LINK,
+                sender->choice == PACKET_SEND_AUTO ? LINK_CLEAR : PACKET_WAY_CHOSEN);
+    }
+}
+
 void packet_sender_open(struct packet_sender *sender)
 {
     sender->guarded_ns = 0;
-    if (sender->choice != PACKET_SEND_AUTO) {
-        set_way(sender, (enum packet_send)sender->choice, PACKET_WAY_CHOSEN);
-    }
-    if (sender->choice != PACKET_SEND_IP) {
+    if (sender->choice == PACKET_SEND_IP) {
+        set_way(sender, PACKET_SEND_IP, PACKET_WAY_CHOSEN);
+    } else {
         link_hops_open(&sender->hops);
     }
     packet_sender_refresh(sender, 1, clock_monotonic_ns());
@@ -44,12 +61,10 @@ void packet_sender_close(struct packet_sender *sender)
 void packet_sender_refresh(struct packet_sender *sender, uint32_t generation, uint64_t now_ns)
 {
     sender->now_ns = now_ns;
-    if (sender->choice == PACKET_SEND_AUTO &&
+    if (sender->choice != PACKET_SEND_IP &&
         (sender->guarded_ns == 0 || now_ns - sender->guarded_ns >= PACKET_GUARD_NS)) {
-        enum link_obstacle obstacle = link_guard_look(&sender->guard);
-
         sender->guarded_ns = now_ns;
-        set_way(sender, obstacle == LINK_CLEAR ? PACKET_SEND_LINK : PACKET_SEND_IP, obstacle);
+        choose_way(sender);
     }
     if (is_by_link(sender)) {
         if (sender->xdp != NULL && generation != sender->hops.generation) {

@@ -4,6 +4,7 @@ where the kernel would send them, whatever changes meanwhile. Two namespaces. Ne
 """
 # seconds: 20
 # twin: link-blind WRONG .*drops what is INVALID.*near R
+# twin: link-unbound WRONG .*bound to a device.*sent by the ip
 # twin: xdp-past-filter WRONG .*a packet filter that is to see what comes.*seen by the ring
 # twin: stale-neighbour WRONG .*another station.*CONNECT_TIMEOUT
 import ctypes
@@ -58,7 +59,7 @@ def check_sent(prober, what, way):
 
 
 def start(cable, folder, to, *options, **fields):
-    prober = Prober(folder, *options, netns=cable.near, **fields)
+    prober = Prober(folder, *options, **{"netns": cable.near, **fields})
     prober.set(0, type="tcp", handshake="half-open", onTimeout="nothing", T=T, I=I, to=to)
     prober.publish()
     return prober
@@ -197,8 +198,10 @@ def received(cable, link):
                 if line.strip().startswith(link + ":"))
 
 
-BPF_MAP_CREATE, BPF_PROG_LOAD, BPF_PROG_ATTACH = 0, 5, 8
+BPF_PROG_LOAD, BPF_PROG_ATTACH = 5, 8
 BPF_CGROUP_SKB, BPF_CGROUP_INET_EGRESS = 8, 1
+BPF_CGROUP_SOCK, BPF_CGROUP_INET_SOCK_CREATE = 9, 2
+RETURN_1 = struct.pack("<BBhiBBhi", 0xb7, 0, 0, 1, 0x95, 0, 0, 0)
 
 
 def bpf(command, attributes):
@@ -206,47 +209,69 @@ def bpf(command, attributes):
     return LIBC.syscall(321, command, room, 128)
 
 
-def let_all_leave(folder):
-    """A program of a control group that lets everything leave."""
-    program = ctypes.create_string_buffer(struct.pack("<BBhiBBhi", 0xb7, 0, 0, 1, 0x95, 0, 0, 0))
+def attach_to(group, kind, hook, instructions):
+    """A program of a control group. Whether this kernel takes it."""
+    program = ctypes.create_string_buffer(instructions + RETURN_1)
     word = ctypes.create_string_buffer(b"none")
-    loaded = bpf(BPF_PROG_LOAD, struct.pack("<IIQQ", BPF_CGROUP_SKB, 2, ctypes.addressof(program),
+    n = (len(program) - 1) // 8
+    loaded = bpf(BPF_PROG_LOAD, struct.pack("<IIQQ", kind, n, ctypes.addressof(program),
                                             ctypes.addressof(word)))
-    group = os.open(folder, os.O_RDONLY)
-    done = bpf(BPF_PROG_ATTACH, struct.pack("<IIII", group, loaded, BPF_CGROUP_INET_EGRESS, 0))
-    os.close(group)
+    folder = os.open(group, os.O_RDONLY)
+    done = bpf(BPF_PROG_ATTACH, struct.pack("<IIII", folder, loaded, hook, 0))
+    os.close(folder)
     if loaded >= 0:
         os.close(loaded)
     return done == 0
 
 
+def let_all_leave(group):
+    return attach_to(group, BPF_CGROUP_SKB, BPF_CGROUP_INET_EGRESS, b"")
+
+
+def bind_all(group, ifindex):
+    """As `ip vrf exec` does: *(u32 *)(r1 + 0) = ifindex, the first word of struct bpf_sock."""
+    store = struct.pack("<BBhiBBhi", 0xb7, 2, 0, ifindex, 0x63, 0x21, 0, 0)
+    return attach_to(group, BPF_CGROUP_SOCK, BPF_CGROUP_INET_SOCK_CREATE, store)
+
+
+def mark_all(group, mark):
+    store = struct.pack("<BBhiBBhi", 0xb7, 2, 0, mark, 0x63, 0x21, 16, 0)
+    return attach_to(group, BPF_CGROUP_SOCK, BPF_CGROUP_INET_SOCK_CREATE, store)
+
+
 def control_group(cable, folder, to):
-    """Programs of the agent's control group see what it sends by IP, and no frames."""
+    """Programs of the agent's control group see what it sends by IP, and no frames; and they say
+    where its sockets send to."""
     root = next((path for path in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
                  if os.path.exists(path + "/cgroup.procs") and
                  os.path.exists(path + "/cgroup.controllers")), None)
     if root is None or os.uname().machine != "x86_64":
         print("      no control groups of version 2 here")
         return
-    group = f"{root}/jury-test-{os.getpid()}"
-    os.mkdir(group)
-    try:
-        join = f"echo $$ > {group}/cgroup.procs; exec nsenter --net=/run/netns/{cable.near} \"$@\""
-        for has_program in (False, True):
-            if has_program and not let_all_leave(group):
-                print("      this kernel takes no programs of control groups")
-                break
-            # nsenter, since `ip netns exec` covers the groups with a /sys of its own.
-            prober = Prober(folder, prefix=("sh", "-c", join, "sh"))
-            prober.set(0, type="tcp", handshake="half-open", T=T, I=I, to=to)
-            prober.publish()
-            if has_program:
-                settle(prober, "ip", "the control group of the agent has programs")
-            else:
-                settle(prober, "link", "no packet filter")
+    near0 = int(cable.in_near("cat /sys/class/net/near0/ifindex"))
+    bound = "bound to a device or marked"
+    for name, attach, options, send, why in (
+            ("none", lambda group: True, (), "link", "no packet filter"),
+            ("egress", let_all_leave, (), "ip", "the control group of the agent has programs"),
+            ("bind", lambda group: bind_all(group, near0), (), "ip", bound),
+            ("mark", lambda group: mark_all(group, 7), (), "ip", bound),
+            ("bind", lambda group: bind_all(group, near0), ("--send", "link"), "ip", bound)):
+        group = f"{root}/jury-test-{os.getpid()}"
+        os.mkdir(group)
+        if not attach(group):
+            print(f"      this kernel takes no such program of control groups: {name}")
+            os.rmdir(group)
+            continue
+        # nsenter, since `ip netns exec` covers the groups with a /sys of its own.
+        join = (f"echo $$ > {group}/cgroup.procs; "
+                f"exec nsenter --net=/run/netns/{cable.near} \"$@\"")
+        prober = start(cable, folder, to, *options, prefix=("sh", "-c", join, "sh"), netns=None)
+        try:
+            settle(prober, send, why)
+            check_sent(prober, f"a program of the control group, {name} {options}", send)
+        finally:
             prober.stop()
-    finally:
-        os.rmdir(group)
+            os.rmdir(group)
 
 
 def is_attached(cable):
