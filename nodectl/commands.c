@@ -9,9 +9,14 @@ const struct ctl_command ctl_commands[] = {
      .name = "status",
      .arguments = "",
      .summary = "how the cluster is, seen from one node",
-     .help = "Prints one word - healthy, degraded (it works, something is away), unavailable (the "
-             "configuration cannot be changed) or unknown - and what is behind it. Exits with 0 "
-             "only when it is healthy, with 1 when it is not.",
+     .help =
+         "Prints one word and what is behind it. healthy: nothing is found wrong; backends that "
+         "are bad and out are no fault of the cluster. degraded: it works, and not as it should "
+         "- a node is away, doubts itself or judges nothing, a hold or missing votes keep bad "
+         "backends in, a group is in fail-open or closed. unavailable: the configuration cannot "
+         "be changed. unknown: it could not be found out. Below it stands what is wrong, the "
+         "worst first, and what to run next. Exits with 0 only when it is healthy, with 1 when "
+         "it is not, with -o json as well.",
      .run = cmd_status},
     {.section = "Everyday",
      .name = "ready",

@@ -275,6 +275,20 @@ static void put_members(struct ctl *ctl, Jury__V1__MemberStatus *const members[]
     render_table_print(ctl, table);
 }
 
+/* What is wrong, and below each what to run next. */
+static void put_findings(FILE *out, const Jury__V1__GetStatusResponse *status)
+{
+    for (size_t i = 0; i < status->n_findings; i++) {
+        render_sentence(out, "  ! ", status->findings[i]->sentence);
+        if (status->findings[i]->next[0] != '\0') {
+            render_sentence(out, "      ", status->findings[i]->next);
+        }
+    }
+    for (size_t i = status->n_findings; i < status->n_problems; i++) { /* of an older agent */
+        render_sentence(out, "  ! ", status->problems[i]);
+    }
+}
+
 void render_status(struct ctl *ctl, const Jury__V1__GetStatusResponse *status)
 {
     const Jury__V1__GroupCounts *groups = status->groups;
@@ -287,9 +301,7 @@ void render_status(struct ctl *ctl, const Jury__V1__GetStatusResponse *status)
         fprintf(out, "cluster %s is %s, seen from node %" PRIu64 "\n", status->cluster_id,
                 health_word(status->health), status->node_id);
     }
-    for (size_t i = 0; i < status->n_problems; i++) {
-        render_sentence(out, "  ! ", status->problems[i]);
-    }
+    put_findings(out, status);
     fprintf(out, "revision     %" PRIu64 "%s\n", status->revision,
             status->is_last_known_good ? " from the last-known-good file, not from the store" : "");
     if (status->state_hash[0] != '\0') {

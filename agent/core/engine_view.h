@@ -317,6 +317,38 @@ struct engine_status {
 };
 void engine_view_status(const struct engine *engine, uint64_t now_ns,
                         struct engine_status *ret_status);
+/* What keeps verdicts from being reached, for findings.h: each kind counted, and the first named.
+ */
+struct finding_group {
+    uint32_t n_groups;
+    char name[LIMIT_NAME_BYTES + 1];
+    uint32_t n_eligible, n_healthy; /* of it */
+};
+struct finding_backend {
+    char group[LIMIT_NAME_BYTES + 1]; /* "" = there is none */
+    struct endpoint at;
+};
+struct engine_findings {
+    struct finding_group fail_open;
+    struct finding_group closed; /* those that have backends */
+    uint32_t n_probed;           /* backends that are probed and not being removed */
+    /* Too few votes count for these to go down, and no votes are on the way to them for the first
+     * time. */
+    uint32_t n_few_votes;
+    struct finding_backend few_votes;
+    uint8_t n_counted, quorum; /* of that one */
+    /* This node has no vote on these: its probes say nothing of them. */
+    uint32_t n_blind;
+    struct finding_backend blind;
+    uint8_t blind_reason; /* enum probe_reason: the most frequent, and that of the one named */
+    /* Peers (index bits, engine_member_id) that are heard, doubt nothing and vote on nothing. */
+    uint64_t blind_peers;
+    struct finding_backend voted; /* one that they might vote on */
+};
+void engine_view_findings(const struct engine *engine, uint64_t now_ns,
+                          struct engine_findings *ret_findings);
+uint64_t engine_member_id(const struct engine *engine, unsigned index);
+
 /* Whether this node can be relied on for verdicts. The sentence: why not, or what is short all the
  * same; empty = nothing. */
 /* As many observers are heard, and trust their own probes, as it takes to take a backend out. */

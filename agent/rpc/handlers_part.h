@@ -41,5 +41,8 @@ Jury__V1__SelfDoubt *part_doubt_new(const struct view *view);
 size_t part_holds_new(const struct view *view, size_t n_max, Jury__V1__Hold ***ret_holds);
 size_t part_members_new(const struct view *view, uint64_t leader_id,
                         Jury__V1__MemberStatus ***ret_members);
+/* What is wrong into an answer that has all else already, and the word for it. */
+void part_find(const struct view *view, const struct rpc_store *store, const struct rpc_node *node,
+               Jury__V1__GetStatusResponse *response);
 
 #endif

@@ -71,8 +71,10 @@ def replicated(cluster, lan, b1, operator):
     check("web" in shown.out and "revision" in shown.out, "right after hold set: %s" % shown)
     again, _ = expect(cluster, 0, ["hold", "set", "web"] + here(follower))
     check("already" in again.out, "set twice: %s" % again)
-    status, _ = expect(cluster, 0, ["status"] + here(follower))
-    check("hold         web, on all nodes, by ops" in status.out, "status: %s" % status)
+    status, _ = expect(cluster, 1, ["status"] + here(follower))  # nothing is taken out: not healthy
+    check("hold         web, on all nodes, by ops" in status.out and
+          "  ! hold is on for web (group, by ops): no backend is taken out there\n" in status.out,
+          "status: %s" % status)
     took = wait_hold(cluster, NODES, (2, "web"), since)
     check(took <= SLOW * GOAL_S, "the switch took %.2f s" % took)
     print("hold of a group, set through a follower: on all nodes %.3f s later" % took)

@@ -170,6 +170,7 @@ static uint8_t reason_of(struct scenario *scenario, const char *text)
                 {"hangs", REASON_RECV_RESPONSE_TIMEOUT},
                 {"answers-404", REASON_HTTP_CODE_NOT_MATCH},
                 {"local-fault", REASON_LOCAL_NO_PORT},
+                {"is-forbidden", REASON_LOCAL_FORBIDDEN},
                 {"is-silent", REASON_SILENT},
                 {"echoes", REASON_ECHO},
                 {"drops-echo", REASON_NO_ECHO_REPLY},
