@@ -112,7 +112,8 @@ static void put_head(struct ctl *ctl, const Jury__V1__NodeProbe *probe)
     if (probe->http_status != 0) {
         fprintf(out, ", HTTP status %" PRIu32, probe->http_status);
     }
-    fprintf(out, ": %s\n", probe_reason_sentence((unsigned)probe->reason));
+    fprintf(out, ": %s\n",
+            probe_reason_sentence_of((unsigned)probe->reason, (unsigned)probe->type));
 }
 
 static void put_remarks(FILE *out, const Jury__V1__NodeProbe *probe)

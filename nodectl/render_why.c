@@ -455,6 +455,8 @@ static bool is_local(const Jury__V1__VerdictRule *rule, bool is_down)
 static void put_deciders(FILE *out, const Jury__V1__WhyResponse *why)
 {
     bool is_down = why->verdict->state == JURY__V1__HEALTH_STATE__HEALTH_STATE_UNHEALTHY;
+    /* Of a vote that is made of several nobody knows which probe: it has no type. */
+    unsigned type = why->probing == NULL ? CHECK_TYPE_NONE : (unsigned)why->probing->type;
     char nodes[RENDER_TEXT_BYTES] = "this node";
     size_t n = 1;
 
@@ -468,7 +470,7 @@ static void put_deciders(FILE *out, const Jury__V1__WhyResponse *why)
             n == 1 ? "" : "s", nodes);
     for (size_t i = 0; i < why->n_reasons; i++) {
         fprintf(out, "%s %s, %s", i == 0 ? "" : ";", probe_reason_word((unsigned)why->reasons[i]),
-                probe_reason_sentence((unsigned)why->reasons[i]));
+                probe_reason_sentence_of((unsigned)why->reasons[i], type));
     }
     fputc('\n', out);
 }

@@ -163,27 +163,37 @@ Jury__V1__BackendStatus *handle_backend_status(const struct view *view,
 
 /* --- why --- */
 
-/* The n-th local one of several checks, from 1; "" = it is not told. */
-static const char *part_name(const struct backend_view *backend_view, uint8_t part)
+/* The n-th local one of several checks, from 1; NULL = it is not told. */
+static const struct named_check *find_part(const struct backend_view *backend_view, uint8_t part)
 {
     for (unsigned i = 0; i < backend_view->n_checks && part > 0; i++) {
         const struct named_check *check = backend_view->checks[i].check;
 
         if (check->check_class == CHECK_LOCAL && --part == 0) {
-            return check->name;
+            return check;
         }
     }
-    return "";
+    return NULL;
 }
 
-static Jury__V1__VoteDetail *detail_new(const struct view *view, const struct vote_view *vote)
+/* Type of the check that a vote has its reason from; CHECK_TYPE_NONE = it is not told which. */
+static unsigned part_type(const struct backend_view *backend_view, uint8_t part)
+{
+    const struct named_check *check = find_part(backend_view, part);
+
+    return check != NULL ? check->check.type : backend_view->check_type;
+}
+
+static Jury__V1__VoteDetail *detail_new(const struct view *view, const struct vote_view *vote,
+                                        unsigned check_type)
 {
     Jury__V1__VoteDetail *detail =
         WIRE_NEW(view->arena, Jury__V1__VoteDetail, jury__v1__vote_detail);
 
     if (detail != NULL) {
         detail->reason = (Jury__V1__ProbeReason)vote->reason;
-        detail->sentence = wire_text(view->arena, probe_reason_sentence(vote->reason));
+        detail->sentence =
+            wire_text(view->arena, probe_reason_sentence_of(vote->reason, check_type));
         detail->http_status = vote->http_status;
         detail->response_time = wire_duration_new(view->arena, vote->response_us * NS_PER_US);
         detail->streak = vote->streak;
@@ -210,9 +220,11 @@ static Jury__V1__NodeVote *vote_new(const struct view *view,
         message->opinion = (Jury__V1__Opinion)vote->opinion;
         message->age =
             vote->age_ns != AGE_NEVER ? wire_duration_new(view->arena, vote->age_ns) : NULL;
-        message->detail = vote->has_detail ? detail_new(view, vote) : NULL;
-        if (message->detail != NULL) {
-            message->detail->check = wire_text(view->arena, part_name(backend_view, vote->part));
+        message->detail =
+            vote->has_detail ? detail_new(view, vote, part_type(backend_view, vote->part)) : NULL;
+        const struct named_check *check = find_part(backend_view, vote->part);
+        if (message->detail != NULL && check != NULL) {
+            message->detail->check = wire_text(view->arena, check->name);
         }
         message->n_doubt_causes =
             part_doubt_causes(view, vote->doubt_causes, &message->doubt_causes);
@@ -235,14 +247,16 @@ static Jury__V1__NextChange *next_new(const struct view *view, const struct next
     return message;
 }
 
-static Jury__V1__ProbeResult *result_new(const struct view *view, const struct own_result *result)
+static Jury__V1__ProbeResult *result_new(const struct view *view, const struct own_result *result,
+                                         unsigned check_type)
 {
     Jury__V1__ProbeResult *message =
         WIRE_NEW(view->arena, Jury__V1__ProbeResult, jury__v1__probe_result);
 
     if (message != NULL) {
         message->reason = (Jury__V1__ProbeReason)result->reason;
-        message->sentence = wire_text(view->arena, probe_reason_sentence(result->reason));
+        message->sentence =
+            wire_text(view->arena, probe_reason_sentence_of(result->reason, check_type));
         message->http_status = result->http_status;
         message->response_time = wire_duration_new(view->arena, result->response_us * NS_PER_US);
         message->age = wire_duration_new(view->arena, result->age_ns);
@@ -275,7 +289,9 @@ static Jury__V1__OwnProbing *probing_new(const struct view *view,
     message->unhealthy_threshold = backend_view->unhealthy_threshold;
     message->pass_streak = backend_view->pass_streak;
     message->fail_streak = backend_view->fail_streak;
-    message->last = backend_view->last.has_result ? result_new(view, &backend_view->last) : NULL;
+    message->last = backend_view->last.has_result
+                        ? result_new(view, &backend_view->last, backend_view->check_type)
+                        : NULL;
     message->failure_window =
         wire_duration_new(view->arena, backend_view->failure_window_ms * NS_PER_MS);
     message->success_window =
@@ -338,7 +354,8 @@ static Jury__V1__CheckStatus *check_status_new(const struct view *view,
     message->opinion = (Jury__V1__Opinion)check_view->opinion;
     message->is_suspect = check_view->is_suspect;
     message->decides = check_view->decides;
-    message->detail = said.has_detail ? detail_new(view, &said) : NULL;
+    message->detail =
+        said.has_detail ? detail_new(view, &said, check_view->check->check.type) : NULL;
     message->state = (Jury__V1__HealthState)check_view->health_state;
     message->n_pass = check_view->n_pass;
     message->n_fail = check_view->n_fail;

@@ -1,6 +1,9 @@
 #include "common/model/reason.h"
 
 #include <stddef.h>
+#include <strings.h>
+
+#include "common/model/check.h"
 
 struct reason_row {
     unsigned number;
@@ -37,6 +40,31 @@ const char *probe_reason_sentence(unsigned reason)
     const struct reason_row *row = find_reason(reason);
 
     return row != NULL ? row->sentence : "a reason that this version does not know";
+}
+
+const char *probe_reason_sentence_of(unsigned reason, unsigned check_type)
+{
+    /* UDP has no connection that could be refused, or be there. */
+    if (check_type == CHECK_TYPE_UDP && reason == REASON_RECV_RESPONSE_TIMEOUT) {
+        return "no answer to the datagram within the timeout";
+    }
+    if (check_type == CHECK_TYPE_UDP && reason == REASON_CONNECT_FAILED) {
+        return "the address is unreachable";
+    }
+    if (check_type != CHECK_TYPE_NONE && reason == REASON_RECV_RESPONSE_TIMEOUT) {
+        return "connected, but no complete answer within the timeout";
+    }
+    return probe_reason_sentence(reason);
+}
+
+unsigned probe_reason_find(const char *word)
+{
+    for (size_t i = 0; i < sizeof reason_rows / sizeof reason_rows[0]; i++) {
+        if (strcasecmp(reason_rows[i].word, word) == 0) {
+            return reason_rows[i].number;
+        }
+    }
+    return REASON_NONE;
 }
 
 enum probe_class probe_reason_class(unsigned reason)

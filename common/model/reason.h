@@ -20,7 +20,7 @@ enum probe_class {
     X(REASON_CONNECT_FAILED, 3, PROBE_FAIL, "CONNECT_FAILED",                      \
       "the connection was refused or the address is unreachable")                  \
     X(REASON_RECV_RESPONSE_TIMEOUT, 4, PROBE_FAIL, "RECV_RESPONSE_TIMEOUT",        \
-      "connected, but no complete answer within the timeout")                      \
+      "no complete answer within the timeout to what was asked")                   \
     X(REASON_CONNECT_INTERRUPT, 5, PROBE_FAIL, "CONNECT_INTERRUPT",                \
       "the backend closed or reset the connection before it answered")             \
     X(REASON_HTTP_CODE_NOT_MATCH, 6, PROBE_FAIL, "HTTP_CODE_NOT_MATCH",            \
@@ -86,7 +86,13 @@ enum probe_reason {
 
 /* Unknown numbers (a newer peer's) answer as "UNKNOWN_REASON". */
 const char *probe_reason_word(unsigned reason);
+/* The same of every kind of check. */
 const char *probe_reason_sentence(unsigned reason);
+/* Of a check of that type (enum check_type; CHECK_TYPE_NONE: not known): with a connection or a
+ * datagram where there was one. */
+const char *probe_reason_sentence_of(unsigned reason, unsigned check_type);
+/* By its word, in any case. REASON_NONE: no reason is called so. */
+unsigned probe_reason_find(const char *word);
 enum probe_class probe_reason_class(unsigned reason);
 
 /* What one node thinks of a target after its thresholds; two bits in a vote chunk. */

@@ -231,6 +231,32 @@ static void every_reason_has_word_sentence_and_class(void **unused)
     assert_string_equal(group_state_word(GROUP_FAIL_OPEN), "fail-open");
 }
 
+/* "connected, but no complete answer" was told of datagrams, too. */
+static void a_udp_check_is_told_about_without_a_connection(void **unused)
+{
+    static const unsigned reasons[] = {REASON_OK,
+                                       REASON_CONNECT_FAILED,
+                                       REASON_RECV_RESPONSE_TIMEOUT,
+                                       REASON_PORT_UNREACHABLE,
+                                       REASON_NO_ECHO_REPLY,
+                                       REASON_RESPONSE_MISMATCH,
+                                       REASON_SILENT,
+                                       REASON_ECHO,
+                                       REASON_ICMP_LIMITED};
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
+        assert_null(strstr(probe_reason_sentence_of(reasons[i], CHECK_TYPE_UDP), "connect"));
+    }
+    for (unsigned type = CHECK_TYPE_TCP; type <= CHECK_TYPE_GRPC; type++) {
+        const char *text = probe_reason_sentence_of(REASON_RECV_RESPONSE_TIMEOUT, type);
+
+        assert_int_equal(strstr(text, "connected, but") != NULL, type != CHECK_TYPE_UDP);
+    }
+    /* Of all kinds at once nothing is said that is true of some. */
+    assert_null(strstr(probe_reason_sentence(REASON_RECV_RESPONSE_TIMEOUT), "connect"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +268,7 @@ int main(void)
         cmocka_unit_test(wrong_rules_are_refused),
         cmocka_unit_test(every_word_leads_back_to_its_value),
         cmocka_unit_test(every_reason_has_word_sentence_and_class),
+        cmocka_unit_test(a_udp_check_is_told_about_without_a_connection),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
