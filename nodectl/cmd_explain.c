@@ -15,49 +15,6 @@
 #include "nodectl/explain.h"
 #include "nodectl/render.h"
 
-/* --- defaults --- */
-
-/* Defaults of a field under each profile; one if they are equal or the kind has no profiles. */
-static char *default_line(const struct explain_subject *subject, const struct spec_field *field,
-                          char *text, size_t text_bytes)
-{
-    char texts[3][VALUE_TEXT_BYTES];
-    const char *table = subject->table->name == NULL ? "" : subject->table->name;
-    /* The fields of tcp are those of every group's default. */
-    enum check_type type = strcmp(table, "tcp") == 0
-                               ? CHECK_TYPE_NONE
-                               : (enum check_type)names_value(&names_check_type, table);
-    void *base = calloc(1, subject->kind->bytes);
-
-    text[0] = '\0';
-    for (size_t i = 0; i < 3 && base != NULL; i++) {
-        const uint8_t *from = base;
-
-        memset(base, 0, subject->kind->bytes);
-        if (subject->is_element) {
-            if (subject->kind->kind == SPEC_GROUP) {
-                profile_backend_defaults(explain_profiles[i], base);
-            }
-        } else {
-            explain_defaults(subject->kind, explain_profiles[i], type, base);
-            from += subject->offset;
-        }
-        explain_default_text(field, from, texts[i], sizeof texts[i]);
-    }
-    if (base == NULL) {
-        return text;
-    }
-    free(base);
-    if (strcmp(texts[0], texts[1]) == 0 && strcmp(texts[1], texts[2]) == 0) {
-        snprintf(text, text_bytes, "%s", texts[0]);
-    } else {
-        snprintf(text, text_bytes, "gwlb %.60s, nlb %.60s, clb %.60s",
-                 texts[0][0] == '\0' ? "-" : texts[0], texts[1][0] == '\0' ? "-" : texts[1],
-                 texts[2][0] == '\0' ? "-" : texts[2]);
-    }
-    return text;
-}
-
 /* --- fields --- */
 
 static const char *type_word(const struct spec_field *field)
@@ -135,14 +92,11 @@ static void put_field(FILE *out, const struct explain_subject *subject, const ch
     }
     fprintf(out, "  type      %s%s\n", type_word(field),
             (field->flags & SPEC_REQUIRED) != 0 ? ", required" : "");
-    value_format_allowed(field, text, sizeof text);
+    explain_allowed(subject, field, text, sizeof text);
     if (text[0] != '\0') {
         fprintf(out, "  allowed   %s\n", text);
     }
-    if (field->later != NULL) {
-        fprintf(out, "  not yet   %s\n", field->later);
-    }
-    default_line(subject, field, text, sizeof text);
+    explain_default(subject, field, text, sizeof text);
     if (text[0] != '\0') {
         fprintf(out, "  default   %s\n", text);
     }
@@ -167,8 +121,8 @@ static void put_table(struct ctl *ctl, const struct explain_subject *subject)
         render_row(rows);
         render_cell(rows, "%s%s", field->name, (field->flags & SPEC_REQUIRED) != 0 ? " *" : "");
         render_cell(rows, "%s", type_word(field));
-        render_cell(rows, "%s", default_line(subject, field, text, sizeof text));
-        render_cell(rows, "%s", value_format_allowed(field, text, sizeof text));
+        render_cell(rows, "%s", explain_default(subject, field, text, sizeof text));
+        render_cell(rows, "%s", explain_allowed(subject, field, text, sizeof text));
     }
     render_table_print(ctl, rows);
 }
@@ -181,8 +135,9 @@ static json_t *field_json(const struct explain_subject *subject, const struct sp
     return json_pack("{s:s, s:s, s:b, s:b, s:s, s:s, s:s}", "name", field->name, "type",
                      type_word(field), "required", (field->flags & SPEC_REQUIRED) != 0, "available",
                      (field->flags & SPEC_LATER) == 0, "allowed",
-                     value_format_allowed(field, allowed, sizeof allowed), "default",
-                     default_line(subject, field, defaults, sizeof defaults), "help", field->help);
+                     explain_allowed(subject, field, allowed, sizeof allowed), "default",
+                     explain_default(subject, field, defaults, sizeof defaults), "help",
+                     field->help);
 }
 
 static int explain_json(struct ctl *ctl, struct explain_subject *subject, const char *path)
@@ -246,6 +201,7 @@ static int explain_topics(struct ctl *ctl)
           "  loss             round trip and loss of probes: what counts as lost\n"
           "  budget           how many probes a node begins in a second, and what waits then\n"
           "\nA field: nodectl explain group.check.http.expect\n"
+          "A reason, rule or profile by its name: nodectl explain CONNECT_TIMEOUT\n"
           "A whole document to start from: nodectl explain group --example\n",
           ctl->out);
     return 0;
@@ -276,6 +232,21 @@ static int explain_example(struct ctl *ctl)
     fputs(text, ctl->out);
     free(text);
     return 0;
+}
+
+/* A reason, a rule or a profile by its name alone, as answers show it. */
+static int explain_word(struct ctl *ctl, const char *word)
+{
+    if (probe_reason_find(word) != REASON_NONE) {
+        return explain_reason(ctl, word);
+    }
+    if (names_value(&names_rule, word) != RULE_NONE) {
+        return explain_rules(ctl, word);
+    }
+    if (names_value(&names_profile, word) != PROFILE_NONE) {
+        return explain_profile(ctl, word);
+    }
+    return explain_path(ctl, word);
 }
 
 int cmd_explain(struct ctl *ctl)
@@ -326,5 +297,5 @@ int cmd_explain(struct ctl *ctl)
     if (strcmp(topic, "loss") == 0) {
         return explain_loss(ctl);
     }
-    return explain_path(ctl, topic);
+    return explain_word(ctl, topic);
 }

@@ -14,8 +14,6 @@ extern const enum profile explain_profiles[EXPLAIN_N_PROFILES];
  * asked for, since the http fields exist with it only. */
 void explain_defaults(const struct spec_kind_info *kind, enum profile profile, enum check_type type,
                       void *base);
-/* Whether a default can be told in one text. */
-bool explain_has_default(const struct spec_field *field);
 /* The default's text, or "" if there is none. base: of the table's struct. Returns text. */
 char *explain_default_text(const struct spec_field *field, const void *base, char *text,
                            size_t text_bytes);
@@ -25,9 +23,17 @@ struct explain_subject {
     const struct spec_kind_info *kind;
     const struct spec_table *table;
     const struct spec_field *field; /* NULL: the table as a whole */
-    size_t offset;   /* of the table's struct in the kind's; 0 in elements of lists */
-    bool is_element; /* the table is that of a list's elements */
+    size_t offset; /* of the table's struct in the kind's, or in an element of the list */
+    const struct spec_list *list; /* the table is that of its elements, or within; NULL: of none */
 };
+
+/* What the field is when nothing is written, "" where there is no such thing: "5s", "gwlb 10s, nlb
+ * 5s, clb 2s; clb with type udp: 5s". Returns text. */
+char *explain_default(const struct explain_subject *subject, const struct spec_field *field,
+                      char *text, size_t text_bytes);
+/* Range or words, and what is not available yet. Returns text. */
+char *explain_allowed(const struct explain_subject *subject, const struct spec_field *field,
+                      char *text, size_t text_bytes);
 
 /* NULL: no kind is called so. */
 const struct spec_kind_info *explain_kind(const char *word);

@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "common/base/limits.h"
+#include "common/model/reason.h"
 #include "nodectl/explain.h"
 
 #define PATH_BYTES 160
@@ -31,7 +32,7 @@ bool explain_descend(struct explain_subject *subject)
         subject->table = field->fields;
     } else if (field->type == SPEC_TYPE_LIST && field->list->fields != NULL) {
         subject->table = field->list->fields;
-        subject->is_element = true;
+        subject->list = field->list;
         subject->offset = 0;
     } else {
         return false;
@@ -179,11 +180,49 @@ static bool find_meant(const char *path, char meant[PATH_BYTES])
     return last != NULL && find_meant(last + 1, meant);
 }
 
+/* Words that answers show and that are no field: what says what they mean. NULL: none. */
+static const char *find_topic(const char *word)
+{
+    static const char *const rows[][2] = {
+        {"initial", "verdict"},        {"healthy", "verdict"},      {"unhealthy", "verdict"},
+        {"unavailable", "verdict"},    {"unused", "verdict"},       {"held", "verdict"},
+        {"gray", "verdict"},           {"suspect", "self-doubt"},   {"pending", "guards"},
+        {"flapping", "guards"},        {"warming", "flows"},        {"unreachable", "flows"},
+        {"fail-open", "flows"},        {"closed", "flows"},         {"degraded", "checks"},
+        {"dependency", "checks"},      {"velocity", "guards"},      {"damping", "guards"},
+        {"return", "guards"},          {"shadow", "guards"},        {"correlated", "guards"},
+        {"slow start", "guards"},      {"loop-late", "self-doubt"}, {"local-faults", "self-doubt"},
+        {"loopback", "self-doubt"},    {"lossy", "self-doubt"},     {"isolated", "self-doubt"},
+        {"contradicted", "self-doubt"}};
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (strcasecmp(rows[i][0], word) == 0) {
+            return rows[i][1];
+        }
+    }
+    return NULL;
+}
+
+static const char *nearest_reason(const char *word)
+{
+#define REASON_WORD(name, number, class, text, sentence) text,
+    static const char *const words[] = {PROBE_REASONS(REASON_WORD)};
+#undef REASON_WORD
+
+    return spec_nearest(word, words, sizeof words / sizeof words[0]);
+}
+
 int explain_refuse(struct ctl *ctl, const char *path)
 {
+    const char *topic = find_topic(path);
+    const char *reason = nearest_reason(path);
     char meant[PATH_BYTES];
 
-    if (find_meant(path, meant)) {
+    if (topic != NULL) {
+        ctl_hint(ctl, "see: nodectl explain %s", topic);
+    } else if (reason != NULL) {
+        ctl_hint(ctl, "did you mean \"%s\"? All of them: nodectl explain reason", reason);
+    } else if (find_meant(path, meant)) {
         ctl_hint(ctl, "did you mean \"%s\"?", meant);
     } else {
         ctl_hint(ctl, "see: nodectl explain");

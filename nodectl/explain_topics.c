@@ -1,5 +1,5 @@
 /* What `explain` says besides fields: profiles, reasons, rules, flows, guards, self-doubt and
- * probers; and the defaults of fields. */
+ * probers. */
 #include "nodectl/explain.h"
 
 #include <stdlib.h>
@@ -11,44 +11,6 @@
 #include "common/model/reason.h"
 #include "common/spec/value.h"
 #include "nodectl/render.h"
-
-const enum profile explain_profiles[EXPLAIN_N_PROFILES] = {PROFILE_GWLB, PROFILE_NLB, PROFILE_CLB};
-
-/* Structs that a document of the kind starts from; of a group with a check of the type whose fields
- * are asked for, since they exist with it only. */
-void explain_defaults(const struct spec_kind_info *kind, enum profile profile, enum check_type type,
-                      void *base)
-{
-    spec_defaults(kind->kind, profile, PROTOCOL_NONE, base);
-    if (kind->kind == SPEC_GROUP) {
-        struct server_group *group = base;
-
-        profile_check_defaults(profile, (enum protocol)group->protocol, type, &group->check);
-    }
-}
-
-bool explain_has_default(const struct spec_field *field)
-{
-    return field->type != SPEC_TYPE_NONE && field->type != SPEC_TYPE_OBJECT &&
-           field->type != SPEC_TYPE_LIST && field->type != SPEC_TYPE_LABELS &&
-           (field->flags & (SPEC_LATER | SPEC_REQUIRED | SPEC_ALTERNATE)) == 0 &&
-           field->type != SPEC_TYPE_ENDPOINT;
-}
-
-/* The default's text, or "" if there is none. base: of the table's struct. */
-char *explain_default_text(const struct spec_field *field, const void *base, char *text,
-                           size_t text_bytes)
-{
-    const void *from = (const uint8_t *)base + field->offset;
-
-    text[0] = '\0';
-    bool has_none = (field->flags & SPEC_OMIT_ZERO) != 0 ||
-                    (field->type == SPEC_TYPE_WORD && field->zero_word == NULL);
-    if (!explain_has_default(field) || (has_none && value_is_zero(field, from))) {
-        return text;
-    }
-    return value_format(field, from, text, text_bytes);
-}
 
 /* The default, or how it is when nothing says it. */
 static const char *profile_cell(const struct spec_field *field, const void *base, char *text,

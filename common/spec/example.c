@@ -88,9 +88,7 @@ static void put_element(struct example *example, unsigned indent, const struct s
     if (list->element_bytes > sizeof zeroed) {
         return;
     }
-    if (strcmp(list->element_word, "backend") == 0) {
-        profile_backend_defaults(PROFILE_NLB, (struct backend *)(void *)zeroed);
-    }
+    spec_element_defaults(list, PROFILE_NLB, PROTOCOL_NONE, CHECK_TYPE_NONE, zeroed);
     put_indent(example, indent);
     put(example, "-\n");
     put_table(example, indent + 2, list->fields, zeroed);

@@ -96,6 +96,19 @@ void spec_defaults(enum spec_kind kind, enum profile profile, enum protocol prot
     }
 }
 
+void spec_element_defaults(const struct spec_list *list, enum profile profile,
+                           enum protocol protocol, enum check_type type, void *ret)
+{
+    if (strcmp(list->element_word, "backend") == 0) {
+        profile_backend_defaults(profile, ret);
+    } else if (strcmp(list->element_word, "check") == 0) {
+        struct named_check *check = ret;
+
+        check->check_class = CHECK_LOCAL;
+        profile_check_defaults(profile, protocol, type, &check->check);
+    }
+}
+
 /* Two neighbouring letters swapped: one mistake, though the distance is two. */
 static bool is_swapped(const char *a, const char *b)
 {

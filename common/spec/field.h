@@ -85,6 +85,7 @@ struct spec_table {
 struct spec_list {
     uint32_t element_bytes;
     uint32_t count_offset;
+    uint32_t n_min; /* what the model asks for; for people */
     uint32_t n_max;
     bool is_allocated;               /* the field is an owned pointer, else an array in place */
     const char *element_word;        /* "backend" */
@@ -120,6 +121,10 @@ bool spec_field_applies(const struct spec_field *field, const void *base);
 /* Fill a zeroed struct with what a document of this kind starts from; groups: of that profile and
  * protocol (PROTOCOL_NONE = the profile's), other kinds ignore the two. */
 void spec_defaults(enum spec_kind kind, enum profile profile, enum protocol protocol, void *ret);
+/* The same for an element of a list of a group; others stay zeroed. type: of a check,
+ * CHECK_TYPE_NONE = what profile and protocol make of it. */
+void spec_element_defaults(const struct spec_list *list, enum profile profile,
+                           enum protocol protocol, enum check_type type, void *ret);
 
 /* The word nearest to a misspelt one among n words, or NULL if none is near. Case is no distance:
  * HTTP is as near to http as can be. */

@@ -140,6 +140,7 @@ static const struct spec_table endpoint_table = {
 static const struct spec_list endpoint_list = {
     .element_bytes = sizeof(struct node_endpoint),
     .count_offset = (uint32_t)offsetof(struct member_node, n_endpoints),
+    .n_min = 1,
     .n_max = LIMIT_ENDPOINTS_PER_NODE,
     .element_word = "endpoint",
     .fields = &endpoint_table,

@@ -378,6 +378,7 @@ static const struct spec_table named_check_table = {
 static const struct spec_list check_list = {
     .element_bytes = sizeof(struct named_check),
     .count_offset = (uint32_t)offsetof(struct server_group, n_checks),
+    .n_min = 2,
     .n_max = LIMIT_CHECKS,
     .is_allocated = true,
     .element_word = "check",
@@ -519,7 +520,8 @@ static const struct spec_field backend_fields[] = {
      .flags = SPEC_BY_PROFILE,
      AT(backend, weight),
      .max = 100,
-     .help = "Share of new flows; 0 = none, but still probed, and its open flows live on."},
+     .help = "Share of new flows; 0 = none, but still probed, and its open flows live on. With "
+             "profile gwlb 0 or 100 only."},
     {.name = "adminState",
      .type = SPEC_TYPE_WORD,
      .flags = SPEC_OMIT_ZERO | SPEC_ZERO_KEEPS,

@@ -245,13 +245,6 @@ void read_start_check(const struct reading *reading, const struct doc_node *map,
     }
 }
 
-static void start_named_check(const struct reading *reading, const struct doc_node *element,
-                              struct named_check *check)
-{
-    check->check_class = CHECK_LOCAL;
-    read_start_check(reading, element, &check->check);
-}
-
 static int read_element(struct reading *reading, const struct spec_field *field,
                         const struct doc_node *element, uint32_t index, void *to)
 {
@@ -269,10 +262,9 @@ static int read_element(struct reading *reading, const struct spec_field *field,
     if (element->kind != DOC_MAP) {
         return refuse_kind(reading, element, name, "a mapping");
     }
-    if (strcmp(list->element_word, "backend") == 0) {
-        profile_backend_defaults(reading->profile, to);
-    } else if (strcmp(list->element_word, "check") == 0) {
-        start_named_check(reading, element, to);
+    spec_element_defaults(list, reading->profile, reading->protocol, CHECK_TYPE_NONE, to);
+    if (strcmp(list->element_word, "check") == 0) {
+        read_start_check(reading, element, &((struct named_check *)to)->check);
     }
     snprintf(prefix, sizeof prefix, "%.*s: ", (int)sizeof prefix - 3, name);
     struct read_place place = {.table = list->fields, .map = element, .prefix = prefix, .base = to};

@@ -221,7 +221,10 @@ char *value_format_allowed(const struct spec_field *field, char *text, size_t te
         snprintf(text, text_bytes, "codes, ranges and classes within 200..599");
         break;
     case SPEC_TYPE_ADDRESS:
-        snprintf(text, text_bytes, "an IP address");
+        snprintf(text, text_bytes, "an %s address",
+                 field->max == ADDR_IPV4   ? "IPv4"
+                 : field->max == ADDR_IPV6 ? "IPv6"
+                                           : "IP");
         break;
     case SPEC_TYPE_ENDPOINT:
         snprintf(text, text_bytes, "ADDRESS:PORT");
@@ -246,10 +249,14 @@ char *value_format_allowed(const struct spec_field *field, char *text, size_t te
         snprintf(text, text_bytes, "%s%sa time in UTC", also, or);
         break;
     case SPEC_TYPE_LABELS:
-        snprintf(text, text_bytes, "a mapping of at most 20 words");
+        snprintf(text, text_bytes, "at most 20 pairs");
         break;
     case SPEC_TYPE_LIST:
-        snprintf(text, text_bytes, "a list of at most %u", field->list->n_max);
+        if (field->list->n_min == 0) {
+            snprintf(text, text_bytes, "a list of at most %u", field->list->n_max);
+        } else {
+            snprintf(text, text_bytes, "a list of %u..%u", field->list->n_min, field->list->n_max);
+        }
         break;
     case SPEC_TYPE_NONE:
     case SPEC_TYPE_OBJECT:

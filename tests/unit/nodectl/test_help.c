@@ -116,6 +116,7 @@ static void explanations_are_as_reviewed(void **state)
         {"explain", "explain"},
         {"explain group", "explain_group"},
         {"explain group.check", "explain_group_check"},
+        {"explain group.checks", "explain_group_checks"},
         {"explain group.check.http.expect", "explain_expect"},
         {"explain group.backends", "explain_backends"},
         {"explain group.existingFlows", "explain_later"},
