@@ -30,7 +30,9 @@ enum packet_receive {
                        "CAP_NET_ADMIN")                                                      \
     X(RECEIVE_WAITING, "no probe has left by a link yet")                                    \
     X(RECEIVE_BY_IP, "XDP is for probes that are sent by the link")                          \
-    X(RECEIVE_NO_ATTACH, "the link takes no XDP program: it has one, or its driver cannot")
+    X(RECEIVE_NO_ATTACH, "the link takes no XDP program: it has one, or its driver cannot")  \
+    X(RECEIVE_UNDER_VLAN, "probes leave by a link and by a VLAN or the like that is on it")  \
+    X(RECEIVE_NO_ROOM, "probes leave by more links or from more addresses than XDP is for")
 
 enum packet_receive_why {
 #define PACKET_RECEIVE_WHY_ENUM(name, text) name,

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <linux/ethtool.h>
 #include <linux/if_link.h>
+#include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <stdlib.h>
@@ -15,7 +16,9 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "agent/probe/netlink_ask.h"
 #include "agent/probe/xdp_note.h"
+#include "common/base/plant.h"
 
 #define LINKS_MAX 8
 
@@ -25,7 +28,9 @@ extern const size_t xdp_answer_object_bytes;
 
 struct watched_link {
     int ifindex;
-    int fd; /* of the BPF link: closing it detaches; -1 = refused */
+    int lower;     /* the link that it is on, as a VLAN is; 0 = none */
+    int fd;        /* of the BPF link: closing it detaches; -1 = refused */
+    bool is_under; /* another one that is watched: it has no program for that */
 };
 
 struct packet_xdp {
@@ -34,6 +39,7 @@ struct packet_xdp {
     int program_fd;
     int addresses_fd;
     bool is_driver_only;
+    bool is_full; /* a link or an address had no room */
     uint32_t n_links;
     struct watched_link links[LINKS_MAX];
     uint32_t n_addresses;
@@ -213,21 +219,77 @@ static uint32_t n_attached(const struct packet_xdp *xdp)
     return n;
 }
 
-/* Beyond LINKS_MAX the ring does it. False: there is no room. */
-static bool watch_link(struct packet_xdp *xdp, int ifindex)
+static int take_lower(const struct nlmsghdr *message, void *user)
+{
+    uint32_t *lower = user;
+    const struct nlattr *link =
+        netlink_find(message, sizeof(struct ifinfomsg), IFLA_LINK, sizeof *lower);
+
+    /* Else that is another namespace's, as the far end of a veth is. */
+    if (link != NULL &&
+        netlink_find(message, sizeof(struct ifinfomsg), IFLA_LINK_NETNSID, 0) == NULL) {
+        memcpy(lower, mnl_attr_get_payload(link), sizeof *lower);
+    }
+    return MNL_CB_STOP;
+}
+
+static int lower_of(int ifindex)
+{
+    _Alignas(struct nlmsghdr) uint8_t room[64];
+    struct nlmsghdr *request = mnl_nlmsg_put_header(room);
+    struct netlink_ask ask = {.socket = NULL};
+    uint32_t lower = 0;
+
+    request->nlmsg_type = RTM_GETLINK;
+    struct ifinfomsg *about = mnl_nlmsg_put_extra_header(request, sizeof *about);
+    about->ifi_index = ifindex;
+    if (netlink_ask_open(&ask, NETLINK_ROUTE) == 0) {
+        (void)netlink_ask(&ask, request, take_lower, &lower);
+    }
+    netlink_ask_close(&ask);
+    return lower == (uint32_t)ifindex ? 0 : (int)lower;
+}
+
+/* A link shows its program what is for a VLAN on it as if it were its own, the tag taken off, and
+ * an answer to that would leave without. So it has none where probes leave by the VLAN, too.
+ * Returns whether one that is watched is on this one. */
+static bool settle_levels(struct packet_xdp *xdp, const struct watched_link *link)
+{
+    bool is_under = false;
+
+    for (uint32_t i = 0; i < xdp->n_links && !plant_is("xdp-under-vlan"); i++) {
+        struct watched_link *other = &xdp->links[i];
+
+        is_under = is_under || other->lower == link->ifindex;
+        if (other->ifindex == link->lower && other->fd >= 0) {
+            close(other->fd);
+            other->fd = -1;
+        }
+        other->is_under = other->is_under || other->ifindex == link->lower;
+    }
+    return is_under;
+}
+
+/* Beyond LINKS_MAX the ring does it. */
+static void watch_link(struct packet_xdp *xdp, int ifindex)
 {
     for (uint32_t i = 0; i < xdp->n_links; i++) {
         if (xdp->links[i].ifindex == ifindex) {
-            return true;
+            return;
         }
     }
     if (xdp->n_links == LINKS_MAX) {
-        return false;
+        xdp->is_full = true;
+        return;
     }
-    int fd = attach(xdp, ifindex);
-    xdp->links[xdp->n_links] = (struct watched_link){.ifindex = ifindex, .fd = fd < 0 ? -1 : fd};
+    struct watched_link *link = &xdp->links[xdp->n_links];
+    *link = (struct watched_link){.ifindex = ifindex, .lower = lower_of(ifindex), .fd = -1};
+    link->is_under = settle_levels(xdp, link);
+    if (!link->is_under) {
+        int fd = attach(xdp, ifindex);
+        link->fd = fd < 0 ? -1 : fd;
+    }
     xdp->n_links++;
-    return true;
 }
 
 static struct xdp_address key_of(const struct addr *addr)
@@ -255,16 +317,28 @@ static void watch_address(struct packet_xdp *xdp, const struct addr *source)
     if (xdp->n_addresses < XDP_ADDRESSES &&
         bpf_map_update_elem(xdp->addresses_fd, &key, &one, BPF_ANY) == 0) {
         xdp->addresses[xdp->n_addresses++] = *source;
+    } else {
+        xdp->is_full = true;
     }
+}
+
+/* Of the first link of which the ring sees answers. */
+static enum packet_receive_why why_not_all(const struct packet_xdp *xdp)
+{
+    for (uint32_t i = 0; i < xdp->n_links; i++) {
+        if (xdp->links[i].fd < 0) {
+            return xdp->links[i].is_under ? RECEIVE_UNDER_VLAN : RECEIVE_NO_ATTACH;
+        }
+    }
+    return xdp->is_full ? RECEIVE_NO_ROOM : RECEIVE_CHOSEN;
 }
 
 enum packet_receive_why packet_xdp_watch(struct packet_xdp *xdp, int ifindex,
                                          const struct addr *source)
 {
-    bool has_room = watch_link(xdp, ifindex);
-
+    watch_link(xdp, ifindex);
     watch_address(xdp, source);
-    return has_room && n_attached(xdp) == xdp->n_links ? RECEIVE_CHOSEN : RECEIVE_NO_ATTACH;
+    return why_not_all(xdp);
 }
 
 bool packet_xdp_is_attached(const struct packet_xdp *xdp)
@@ -283,6 +357,7 @@ void packet_xdp_renew(struct packet_xdp *xdp)
         (void)bpf_map_delete_elem(xdp->addresses_fd, &key);
     }
     xdp->n_addresses = 0;
+    xdp->is_full = false;
     for (uint32_t i = 0; i < xdp->n_links; i++) {
         const struct watched_link link = xdp->links[i];
 

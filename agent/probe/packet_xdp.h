@@ -27,8 +27,8 @@ enum packet_receive_why packet_xdp_open(const uint16_t ports[], size_t n_ports, 
 void packet_xdp_close(struct packet_xdp *xdp);
 
 /* A probe leaves by that link from that address: answers are to be taken there from now on. Cheap
- * when it was said before. Returns RECEIVE_CHOSEN, or RECEIVE_NO_ATTACH: of that link, or of
- * another one, the ring sees them. */
+ * when it was said before. Returns RECEIVE_CHOSEN, or why the ring sees those of that link, or of
+ * another one: RECEIVE_NO_ATTACH, RECEIVE_UNDER_VLAN, RECEIVE_NO_ROOM. */
 enum packet_receive_why packet_xdp_watch(struct packet_xdp *xdp, int ifindex,
                                          const struct addr *source);
 /* Whether any link has it. */

@@ -6,6 +6,7 @@ where the kernel would send them, whatever changes meanwhile. Two namespaces. Ne
 # twin: link-blind WRONG .*drops what is INVALID.*near R
 # twin: link-unbound WRONG .*bound to a device.*sent by the ip
 # twin: xdp-past-filter WRONG .*a packet filter that is to see what comes.*seen by the ring
+# twin: xdp-under-vlan WRONG .*one that is on it.*as configured
 # twin: stale-neighbour WRONG .*another station.*CONNECT_TIMEOUT
 import ctypes
 import os
@@ -274,8 +275,8 @@ def control_group(cable, folder, to):
             os.rmdir(group)
 
 
-def is_attached(cable):
-    return "xdp" in cable.in_near("ip -details link show near0")
+def is_attached(cable, link="near0"):
+    return "xdp" in cable.in_near(f"ip -details link show {link}")
 
 
 def becomes(cable, attached):
@@ -334,6 +335,31 @@ def xdp(cable, folder, server):
     xdp_refused(cable, folder, to)
 
 
+def xdp_under(cable, folder, server):
+    """A program on a link cannot tell what is for a VLAN on it, and would answer without its tag. As
+    a VLAN, here, a macvlan: not each kernel has the others."""
+    run(f"ip -n {cable.near} link add link near0 name near2 type macvlan mode bridge")
+    run(f"ip -n {cable.near} address add 10.231.3.1/24 dev near2")
+    run(f"ip -n {cable.far} address add 10.231.3.2/24 dev far0")
+    run(f"ip -n {cable.near} link set near2 up")
+    cable.in_near("ping -c 1 -W 10 10.231.3.2", ok=False)
+    upper = Server("silent", netns=cable.far, address="10.231.3.2")
+    prober = start(cable, folder, server.to("silent"), "--receive", "xdp")
+    wait_xdp(prober, "xdp", "as configured", "a link with none on it")
+    prober.set(1, type="tcp", handshake="half-open", onTimeout="nothing", T=T, I=I,
+               to=upper.to("silent"))
+    prober.publish()
+    wait_xdp(prober, "xdp", "VLAN or the like", "one that is on it")
+    check(is_attached(cable, "near2") and not is_attached(cable), "the lower one's program is gone")
+    results, n = seen(prober)
+    check(results == {"pass OK"} and n["xdp"] >= 4 and n["ring"] >= 4,
+          f"the upper one's by XDP, the lower one's by the ring: {results}, {n}")
+    check(seen_of(prober.results(1)[1:]) == {"pass OK"}, "both pass")
+    prober.stop()
+    upper.stop()
+    run(f"ip -n {cable.near} link del near2")
+
+
 def xdp_refused(cable, folder, to):
     """Then the ring does it, and the reason is told."""
     other = subprocess.Popen(["ip", "netns", "exec", cable.near,
@@ -368,6 +394,7 @@ def main():
     control_group(cable, options.bin, server.to("silent"))
     obstacles(cable, options.bin, server.to("silent"))
     xdp(cable, options.bin, server)
+    xdp_under(cable, options.bin, server)
     hops(cable, options.bin, server)
     server.stop()
     finish()
