@@ -1,5 +1,6 @@
 /* What the checks of documents come to beside the probe budget of a node. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,7 @@ void remark_ask_budget(struct ctl *ctl, struct remark_budget *ret_budget)
                 (struct remark_budget){.per_node = node->probe_budget->per_second,
                                        .per_address = node->probe_budget->per_second_to_address,
                                        .demand = node->probe_budget->demand,
+                                       .n_observers = node->probe_budget->n_observers,
                                        .is_known = true};
         }
     }
@@ -40,32 +42,38 @@ void remark_ask_budget(struct ctl *ctl, struct remark_budget *ret_budget)
     ctl->failure = kept;
 }
 
-/* Probes in 1,000 s to one address. */
+/* Of the backends of a group at one address. */
 struct demand {
     struct addr addr;
-    uint64_t per_1000s;
+    struct check_demand per_second;
 };
 
 struct demands {
-    struct demand *each; /* unsorted, an address several times */
+    struct demand *each; /* an address several times */
     size_t n;
 };
 
-static uint64_t of_group(const struct server_group *group)
+static void add(struct check_demand *sum, struct check_demand more)
 {
-    uint64_t sum = 0;
+    sum->steady += more.steady;
+    sum->worst += more.worst;
+}
+
+static struct check_demand of_group(const struct server_group *group, unsigned n_observers)
+{
+    struct check_demand sum = {0};
 
     for (unsigned i = 0; i < group_n_checks(group); i++) {
         const struct health_check *check = group_check_at(group, i);
 
         if (check->is_enabled && check->interval_ms > 0) {
-            sum += 1000000 / check->interval_ms;
+            add(&sum, check_demand_of(check, n_observers));
         }
     }
     return sum;
 }
 
-static bool collect(const struct spec_set *set, struct demands *to)
+static bool collect(const struct spec_set *set, unsigned n_observers, struct demands *to)
 {
     size_t n_backends = 0;
 
@@ -82,8 +90,8 @@ static bool collect(const struct spec_set *set, struct demands *to)
             continue;
         }
         for (uint32_t i = 0; i < group->n_backends; i++) {
-            to->each[to->n++] =
-                (struct demand){.addr = group->backends[i].at.addr, .per_1000s = of_group(group)};
+            to->each[to->n++] = (struct demand){.addr = group->backends[i].at.addr,
+                                                .per_second = of_group(group, n_observers)};
         }
     }
     return to->each != NULL;
@@ -94,62 +102,90 @@ static int by_address(const void *a, const void *b)
     return addr_compare(&((const struct demand *)a)->addr, &((const struct demand *)b)->addr);
 }
 
-/* Returns the sum of all; ret_top: the address with the most. */
-static uint64_t sum_up(struct demands *demands, struct demand *ret_top)
+/* An address once. */
+static void gather(struct demands *demands)
 {
-    uint64_t all = 0, here = 0;
+    size_t n = 0;
 
     qsort(demands->each, demands->n, sizeof *demands->each, by_address);
-    *ret_top = (struct demand){0};
     for (size_t i = 0; i < demands->n; i++) {
-        const struct demand *demand = &demands->each[i];
-
-        if (i == 0 || by_address(demand, demand - 1) != 0) {
-            here = 0;
-        }
-        here += demand->per_1000s;
-        all += demand->per_1000s;
-        if (here > ret_top->per_1000s) {
-            *ret_top = (struct demand){.addr = demand->addr, .per_1000s = here};
+        if (n > 0 && by_address(&demands->each[i], &demands->each[n - 1]) == 0) {
+            add(&demands->each[n - 1].per_second, demands->each[i].per_second);
+        } else {
+            demands->each[n++] = demands->each[i];
         }
     }
-    return all;
+    demands->n = n;
 }
 
-static uint64_t per_second(uint64_t per_1000s)
+/* What they come to, beside what there is. Told are those of all is well, else those of the worst.
+ */
+struct excess {
+    struct check_demand demand;
+    uint32_t budget;
+    const char *to; /* behind "of each node" */
+    const char *of; /* behind the budget */
+};
+
+/* Whole ones, and not one more for what is lost in sums. */
+static uint64_t whole(double per_second)
 {
-    return (per_1000s + 999) / 1000;
+    return (uint64_t)(per_second + 0.999);
+}
+
+static void warn_of_excess(struct ctl *ctl, const char *whose, const struct excess *excess)
+{
+    bool is_steady = whole(excess->demand.steady) > excess->budget;
+
+    if (is_steady || whole(excess->demand.worst) > excess->budget) {
+        ctl_warn(ctl,
+                 "the checks come to %" PRIu64 " probes a second of each node%s%s, and the probe "
+                 "budget %s is %" PRIu32 "%s: probes will be delayed%s; see nodectl explain budget",
+                 whole(is_steady ? excess->demand.steady : excess->demand.worst), excess->to,
+                 is_steady ? "" : " while they fail", whose, excess->budget, excess->of,
+                 is_steady ? "" : " then");
+    }
+}
+
+static const struct demand *larger(const struct demand *a, const struct demand *b, uint32_t budget)
+{
+    bool is_over = whole(a->per_second.steady) > budget || whole(b->per_second.steady) > budget;
+
+    return is_over ? (b->per_second.steady > a->per_second.steady ? b : a)
+                   : (b->per_second.worst > a->per_second.worst ? b : a);
 }
 
 void remark_demand(struct ctl *ctl, const struct spec_set *set, const struct remark_budget *budget)
 {
     const char *whose = budget->is_known ? "of this node" : "that nodes have by default";
     struct demands demands = {0};
-    char text[ADDR_TEXT_BYTES];
-    struct demand top;
+    struct check_demand all = {0};
+    char text[ADDR_TEXT_BYTES], to[ADDR_TEXT_BYTES + 16];
 
-    if (!collect(set, &demands)) {
+    if (!collect(set, budget->n_observers, &demands)) {
         return; /* a remark, no more */
     }
-    uint64_t all = per_second(sum_up(&demands, &top));
-    if (all > budget->per_node) {
-        ctl_warn(ctl,
-                 "the checks come to %" PRIu64 " probes a second of each node, and the probe "
-                 "budget %s is %" PRIu32 ": probes will be delayed; see nodectl explain budget",
-                 all, whose, budget->per_node);
-    } else if (budget->demand > budget->per_node) {
+    gather(&demands);
+    const struct demand *top = demands.each; /* there is room for one in any case */
+    for (size_t i = 0; i < demands.n; i++) {
+        add(&all, demands.each[i].per_second);
+        top = larger(top, &demands.each[i], budget->per_address);
+    }
+    if (whole(all.steady) <= budget->per_node && budget->demand > budget->per_node) {
         ctl_warn(ctl,
                  "what is probed already comes to %" PRIu32 " probes a second of this node, and "
                  "its probe budget is %" PRIu32 ": probes are delayed; see nodectl explain budget",
                  budget->demand, budget->per_node);
+    } else {
+        warn_of_excess(
+            ctl, whose,
+            &(struct excess){.demand = all, .budget = budget->per_node, .to = "", .of = ""});
     }
-    if (per_second(top.per_1000s) > budget->per_address) {
-        ctl_warn(ctl,
-                 "the checks come to %" PRIu64 " probes a second of each node to address %s, and "
-                 "the probe budget %s is %" PRIu32 " for an address: probes will be delayed; see "
-                 "nodectl explain budget",
-                 per_second(top.per_1000s), addr_format(&top.addr, text), whose,
-                 budget->per_address);
-    }
+    snprintf(to, sizeof to, " to address %s", addr_format(&top->addr, text));
+    warn_of_excess(ctl, whose,
+                   &(struct excess){.demand = top->per_second,
+                                    .budget = budget->per_address,
+                                    .to = to,
+                                    .of = " for an address"});
     free(demands.each);
 }

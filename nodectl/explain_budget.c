@@ -29,12 +29,15 @@ int explain_budget(struct ctl *ctl)
         "  back-        begins when a probe was delayed by 100ms or more, and ends when none was\n"
         "  pressure     for 10s: an event, a line in the log, a line in node describe.\n"
         "  counters     probe_budget_used, _demand, _waiting, _delayed, _delay_max_ns of\n"
-        "               `nodectl node counters`; demand is what the intervals come to, with\n"
-        "               probes that take no time, and as if every node probed everything.\n"
+        "               `nodectl node counters`; demand is what the intervals of the targets\n"
+        "               that this node probes now come to, with probes that take no time: with\n"
+        "               check.probers more of them while backends fail.\n"
         "\n"
-        "Apply and validate warn when the checks of the documents come to more, likewise as if\n"
-        "every node probed: from the first failure on all do. What helps: a longer interval,\n"
-        "fewer checks of one address, a larger budget, and while all is well check.probers.\n"
+        "Apply and validate warn when the checks of the documents come to more, while all is well\n"
+        "or else while backends fail: then every node probes, and with check.probers or\n"
+        "check.recheck up to twice an interval. Apply knows how many nodes share the targets of\n"
+        "check.probers; validate, which asks nobody, takes every node to probe everything. What\n"
+        "helps: a longer interval, fewer checks of one address, a larger budget, check.probers.\n"
         "See: nodectl node describe, nodectl events --type probe-budget\n",
         ctl->out);
     return 0;

@@ -15,8 +15,9 @@ void remark_load(struct ctl *ctl, const struct spec_document *document);
 struct remark_budget {
     uint32_t per_node;
     uint32_t per_address;
-    uint32_t demand; /* of what is there already; 0 = not known */
-    bool is_known;   /* of the node that was asked; else what nodes have by default */
+    uint32_t demand;      /* of what is there already; 0 = not known */
+    uint32_t n_observers; /* how many nodes probe; 0 = not known */
+    bool is_known;        /* of the node that was asked; else what nodes have by default */
 };
 /* That of the node, or the default one if it does not say. */
 void remark_ask_budget(struct ctl *ctl, struct remark_budget *ret_budget);

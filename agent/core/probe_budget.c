@@ -218,6 +218,11 @@ static uint32_t take_crowd(struct probe_budget *budget)
     return i;
 }
 
+static uint32_t demand_of_interval(uint32_t interval_ms)
+{
+    return interval_ms == 0 ? 0 : 1000000 / interval_ms;
+}
+
 int probe_budget_enter(struct probe_budget *budget, uint32_t slot, const struct addr *addr,
                        uint32_t interval_ms)
 {
@@ -231,8 +236,8 @@ int probe_budget_enter(struct probe_budget *budget, uint32_t slot, const struct 
     if (neighbour != budget->n_slots && (grow_crowds(budget) != 0 || grow_members(budget) != 0)) {
         return ERR_NOMEM;
     }
-    budget->places[slot] = (struct probe_budget_place){
-        .key = key, .demand = interval_ms == 0 ? 0 : 1000000 / interval_ms};
+    budget->places[slot] =
+        (struct probe_budget_place){.key = key, .demand = demand_of_interval(interval_ms)};
     chain_in(budget, slot);
     budget->demand += budget->places[slot].demand;
     if (neighbour != budget->n_slots) {
@@ -271,6 +276,22 @@ void probe_budget_leave(struct probe_budget *budget, uint32_t slot)
     chain_out(budget, slot);
     budget->demand -= budget->places[slot].demand;
     budget->places[slot] = (struct probe_budget_place){0};
+}
+
+void probe_budget_want(struct probe_budget *budget, uint32_t slot, uint32_t interval_ms)
+{
+    struct probe_budget_place *place = &budget->places[slot];
+    uint32_t demand = demand_of_interval(interval_ms);
+
+    assert(slot < budget->n_slots && place->key != 0);
+    if (place->member != 0) {
+        struct probe_budget_crowd *crowd =
+            &budget->crowds[budget->members[place->member - 1].crowd];
+
+        crowd->demand = crowd->demand - place->demand + demand;
+    }
+    budget->demand = budget->demand - place->demand + demand;
+    place->demand = demand;
 }
 
 /* --- queues --- */

@@ -40,7 +40,7 @@ struct probe_bucket {
  * shortest interval it begins as many as the smallest budget has. So it takes no more memory. */
 struct probe_budget_crowd {
     struct probe_bucket bucket;
-    uint64_t demand; /* what its intervals come to: starts in 1,000 s */
+    uint64_t demand; /* what intervals come to, of those that do not rest: starts in 1,000 s */
     uint32_t n_targets;
     uint32_t first; /* of the queue: member + 1; 0 = nobody waits. Of a free crowd: the next one */
     uint32_t last;
@@ -63,7 +63,7 @@ struct probe_budget_place {
     uint32_t chain;  /* slot + 1 of the next in the same cell; 0 = the last */
     uint32_t before; /* likewise; 0 = the first: thousands at one address are a long chain */
     uint32_t member; /* + 1; 0 = alone at its address */
-    uint32_t demand; /* starts in 1,000 s */
+    uint32_t demand; /* starts in 1,000 s; 0 while it rests */
 };
 
 struct probe_budget {
@@ -110,6 +110,8 @@ int probe_budget_enter(struct probe_budget *budget, uint32_t slot, const struct 
 void probe_budget_leave(struct probe_budget *budget, uint32_t slot);
 /* It does not wait any more. */
 void probe_budget_withdraw(struct probe_budget *budget, uint32_t slot);
+/* What its interval comes to from now on; 0 = it rests, and counts in no demand. */
+void probe_budget_want(struct probe_budget *budget, uint32_t slot, uint32_t interval_ms);
 bool probe_budget_waits(const struct probe_budget *budget, uint32_t slot);
 
 /* Whether the node's budget lets anything start. */

@@ -239,6 +239,8 @@ void probe_schedule_order(struct probe_schedule *schedule, const struct probe_or
     bool rested = target->is_resting;
     target->is_resting = !order->is_on;
     target->beat_ns = order->beat_ns;
+    probe_budget_want(&schedule->budget, order->id.slot,
+                      target->is_resting ? 0 : target->interval_ms);
     if (target->in_flight) {
         return; /* its end sets the next */
     }

@@ -210,6 +210,7 @@ static Jury__V1__ProbeBudget *budget_new(const struct view *view,
     message->used = budget->used;
     message->demand = budget->demand;
     message->top_demand = budget->top_demand;
+    message->n_observers = catalog_n_observers(view->catalog);
     if (budget->top_address.family != ADDR_NONE) {
         message->top_address = wire_text(view->arena, addr_format(&budget->top_address, text));
     }

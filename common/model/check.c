@@ -1,6 +1,7 @@
 #include "common/model/check.h"
 
 #include <assert.h>
+#include <limits.h>
 
 bool http_codes_has(const struct http_codes *codes, unsigned code)
 {
@@ -83,9 +84,14 @@ static uint64_t rounded(uint64_t dividend, uint64_t divisor)
     return (dividend + divisor / 2) / divisor;
 }
 
+static bool is_limited_among(const struct health_check *check, unsigned n_observers)
+{
+    return check->probers != 0 && check->probers < n_observers;
+}
+
 struct check_load check_load_of(const struct health_check *check, unsigned n_observers)
 {
-    bool is_limited = check->probers != 0 && check->probers < n_observers;
+    bool is_limited = is_limited_among(check, n_observers);
     unsigned n_probers = is_limited ? check->probers : n_observers;
     unsigned n_worst = is_limited || check->recheck ? 2 * n_observers : n_observers;
 
@@ -94,5 +100,17 @@ struct check_load check_load_of(const struct health_check *check, unsigned n_obs
         .n_probers = n_probers,
         .steady_per_1000s = rounded(n_probers * UINT64_C(1000000), check->interval_ms),
         .worst_per_1000s = rounded(n_worst * UINT64_C(1000000), check->interval_ms),
+    };
+}
+
+struct check_demand check_demand_of(const struct health_check *check, unsigned n_observers)
+{
+    bool is_limited = is_limited_among(check, n_observers == 0 ? UINT_MAX : n_observers);
+    double of_each = 1000.0 / check->interval_ms;
+
+    assert(check->interval_ms > 0);
+    return (struct check_demand){
+        .steady = is_limited && n_observers != 0 ? of_each * check->probers / n_observers : of_each,
+        .worst = is_limited || check->recheck ? 2 * of_each : of_each,
     };
 }

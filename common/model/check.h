@@ -216,6 +216,14 @@ struct check_load {
 };
 struct check_load check_load_of(const struct health_check *check, unsigned n_observers);
 
+/* What one of n_observers begins of that in a second, on average over many targets. n_observers:
+ * 0 = not known: as if each probed all. */
+struct check_demand {
+    double steady;
+    double worst;
+};
+struct check_demand check_demand_of(const struct health_check *check, unsigned n_observers);
+
 /* The definition of a target: all that is probed (spec.md 1). Two scopes with equal definitions
  * share one target and one probe. `check.port` is 0 here: it is resolved into `to.port`. */
 struct target_definition {

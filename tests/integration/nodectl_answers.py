@@ -222,6 +222,30 @@ def more_probes_than_the_budget_are_a_warning_with_both_numbers():
         check("budget" not in run.err, run.err)
 
 
+def probers_share_the_demand_and_all_probe_what_fails():
+    """Of 5 nodes 2 probe each backend: 25 probes a second are 10 of each node, and 50 at worst."""
+    def answer(method, _request, _envelope):
+        if method == "DescribeNode":
+            response = M["DescribeNodeResponse"]()
+            budget = response.probe_budget
+            budget.per_second, budget.per_second_to_address, budget.n_observers = 1000, of_one, 5
+            return response
+        return M["ApplyResponse"](revision=43) if method == "Apply" else M["GetGroupResponse"]()
+
+    text = crowd(5, "200ms, probers: 2").replace("nlb", "nlb\n  rule: majority")
+    with agent_with(answer) as agent:
+        for of_one, said in (
+                (9, "the checks come to 10 probes a second of each node to address 10.0.0.1, and the "
+                    "probe budget of this node is 9 for an address: probes will be delayed; see"),
+                (10, "the checks come to 50 probes a second of each node to address 10.0.0.1 while they "
+                     "fail, and the probe budget of this node is 10 for an address: probes will be "
+                     "delayed then;"),
+                (50, None)):
+            run = Run(agent, "apply", "-f", "-", text=text).expect(0)
+            warnings = " ".join(run.err.split())
+            check(said in warnings if said else "budget" not in warnings, run.err)
+
+
 def crowd(n, interval):
     """A group of so many ports of one address."""
     return ("apiVersion: jury/v1\nkind: Group\nmetadata: {name: web}\nspec:\n  profile: nlb\n"
@@ -637,6 +661,7 @@ def main():
                  nobody_there_exits_with_4, silence_exits_with_5, no_leader_lists_each_peer,
                  an_interrupted_wait_exits_with_130, apply_sends_all_documents_as_one_change,
                  more_probes_than_the_budget_are_a_warning_with_both_numbers,
+                 probers_share_the_demand_and_all_probe_what_fails,
                  apply_says_of_each_object_what_became_of_it,
                  a_bad_file_asks_nobody, the_refused_document_is_named_by_file_and_line,
                  apply_says_which_backends_it_takes_away, a_removal_is_sent_against_what_was_read,

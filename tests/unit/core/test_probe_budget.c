@@ -258,6 +258,45 @@ static void what_leaves_or_rests_waits_no_more(void **state)
     run_free(run);
 }
 
+/* With `probers` a node was said to want all that the cluster shares, and warned of a budget that
+ * it was far from. */
+static void what_rests_is_not_wanted(void **state)
+{
+    (void)state;
+    struct run *run = run_new((struct probe_rates){1000, 100});
+    const struct probe_budget *budget = &run->schedule.budget;
+    static const struct {
+        uint32_t slot;
+        bool is_on;
+        uint64_t top, all;
+    } rows[] = {{0, false, 19000, 20000},
+                {0, false, 19000, 20000},
+                {1, false, 18000, 19000},
+                {0, true, 19000, 20000},
+                {20, false, 19000, 19000}};
+
+    for (uint32_t slot = 0; slot < 20; slot++) {
+        add(run, slot, 1, 1000);
+    }
+    add(run, 20, 2, 1000); /* alone at its address */
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct probe_order order = {.id = {.slot = rows[i].slot, .birth = 7},
+                                          .is_on = rows[i].is_on};
+
+        probe_schedule_order(&run->schedule, &order, run->now_ns);
+        run_for(run, SECOND);
+        assert_int_equal(budget->top_demand, rows[i].top);
+        assert_int_equal(budget->demand, rows[i].all);
+    }
+    for (uint32_t slot = 0; slot <= 20; slot++) {
+        probe_schedule_remove(&run->schedule, (struct target_id){.slot = slot, .birth = 7});
+    }
+    run_for(run, SECOND);
+    assert_int_equal(budget->top_demand, 0);
+    assert_int_equal(budget->demand, 0);
+    run_free(run);
+}
+
 static void a_raised_budget_counts_for_those_that_wait(void **state)
 {
     (void)state;
@@ -441,6 +480,7 @@ int main(void)
         cmocka_unit_test(the_budget_of_the_node_is_kept_and_shared_in_turn),
         cmocka_unit_test(a_crowded_address_does_not_eat_the_budget_of_the_node),
         cmocka_unit_test(what_leaves_or_rests_waits_no_more),
+        cmocka_unit_test(what_rests_is_not_wanted),
         cmocka_unit_test(a_raised_budget_counts_for_those_that_wait),
         cmocka_unit_test(back_pressure_ends_when_nothing_waited_for_a_while),
         cmocka_unit_test(back_pressure_does_not_end_by_an_early_start),

@@ -97,6 +97,30 @@ static void probes_a_second_are_rounded_and_no_more_than_all_probe(void **unused
     }
 }
 
+/* Checks with `probers` were taken for what each node probes. */
+static void a_node_begins_its_share_and_twice_an_interval_at_worst(void **unused)
+{
+    static const struct {
+        uint8_t probers;
+        bool recheck;
+        unsigned n_observers;
+        double steady, worst;
+    } rows[] = {
+        {0, false, 5, 4, 4}, {2, false, 5, 1.6, 8}, {2, false, 2, 4, 4},
+        {0, true, 5, 4, 8},  {2, false, 0, 4, 8}, /* of how many is not known */
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct health_check check = {
+            .interval_ms = 250, .probers = rows[i].probers, .recheck = rows[i].recheck};
+        struct check_demand demand = check_demand_of(&check, rows[i].n_observers);
+
+        assert_float_equal(demand.steady, rows[i].steady, 1e-9);
+        assert_float_equal(demand.worst, rows[i].worst, 1e-9);
+    }
+}
+
 /* Case A02: 200-299 and 302. */
 static void a_set_of_codes_holds_what_was_added(void **unused)
 {
@@ -263,6 +287,7 @@ int main(void)
         cmocka_unit_test(windows_follow_the_formula),
         cmocka_unit_test(with_fixed_pacing_the_windows_count_beats),
         cmocka_unit_test(probes_a_second_are_rounded_and_no_more_than_all_probe),
+        cmocka_unit_test(a_node_begins_its_share_and_twice_an_interval_at_worst),
         cmocka_unit_test(a_set_of_codes_holds_what_was_added),
         cmocka_unit_test(rules_have_one_spelling),
         cmocka_unit_test(wrong_rules_are_refused),
