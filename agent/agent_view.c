@@ -359,20 +359,24 @@ void agent_view_counters(void *user, counter_emit emit, void *to)
     struct probe_counts counts;
 
     counters_emit(&agent->counters, emit, to);
-    emit(to, "loop_messages", "mesh", agent->hub.n_messages, "messages read from ZeroMQ sockets");
-    emit(to, "loop_messages_found_late", "mesh", agent->hub.n_found_late,
-         "messages that only the second look found");
-    emit(to, "zap_accepted", NULL, zap_n_accepted(agent->zap), "connections let in");
+    emit(to, &(struct counter_value){"loop_messages", "mesh", agent->hub.n_messages,
+                                     "messages read from ZeroMQ sockets", false});
+    emit(to, &(struct counter_value){"loop_messages_found_late", "mesh", agent->hub.n_found_late,
+                                     "messages that only the second look found", false});
+    emit(to, &(struct counter_value){"zap_accepted", NULL, zap_n_accepted(agent->zap),
+                                     "connections let in", false});
     for (unsigned reason = ZAP_REFUSED_NONE + 1; reason < ZAP_REFUSED_COUNT; reason++) {
-        emit(to, "zap_refused", zap_refusal_word((enum zap_refusal_reason)reason),
-             zap_n_refused(agent->zap, (enum zap_refusal_reason)reason),
-             "connections refused, by reason");
+        emit(to, &(struct counter_value){"zap_refused",
+                                         zap_refusal_word((enum zap_refusal_reason)reason),
+                                         zap_n_refused(agent->zap, (enum zap_refusal_reason)reason),
+                                         "connections refused, by reason", false});
     }
     for (size_t i = 0; i < 3; i++) {
-        emit(to, "loop_stalls", names[i], atomic_load(&loops[i]->n_stalls),
-             "times a loop stood still for more than a second");
-        emit(to, "loop_longest_stall_ms", names[i], atomic_load(&loops[i]->longest_stall_ms),
-             "longest of them");
+        emit(to, &(struct counter_value){"loop_stalls", names[i], atomic_load(&loops[i]->n_stalls),
+                                         "times a loop stood still for more than a second", false});
+        emit(to, &(struct counter_value){"loop_longest_stall_ms", names[i],
+                                         atomic_load(&loops[i]->longest_stall_ms),
+                                         "longest of them", true});
     }
     if (agent->probes != NULL) {
         probe_thread_counts(agent->probes, &counts);

@@ -278,9 +278,16 @@ const struct ctl_command ctl_commands[] = {
     {.section = "Cluster",
      .name = "node metrics",
      .arguments = "",
-     .summary = "the same, and round trip and loss of each backend, as text for Prometheus",
+     .summary = "counters, verdicts, groups and what status finds, as text for Prometheus",
      .help =
-         "Times in seconds, as the asked node's own probes saw them. "
+         "To raise an alarm by: jury_healthy is 1 while nodectl status says so, jury_findings has "
+         "by "
+         "kind what it finds; jury_group_fail_open and jury_group_closed, and jury_group_backends "
+         "by "
+         "verdict, are of each group; jury_store_has_leader, jury_suspect, jury_peer_heard. "
+         "jury_probe_results_total counts probes by reason and result (pass, fail, inconclusive). "
+         "A group has 10 series. Times are in seconds. Of the way to backends, as the asked node's "
+         "own probes saw it: "
          "jury_probe_response_time_seconds: smoothed, a new probe counts for an eighth, of "
          "probes that pass by an answer. jury_probe_loss_ratio: of the last 30 probes that "
          "wanted a reply, the part that got none at all within the timeout; one that is refused or "

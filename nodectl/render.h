@@ -86,10 +86,15 @@ void render_members(struct ctl *ctl, const Jury__V1__ListMembersResponse *member
 void render_peers(struct ctl *ctl, const Jury__V1__GetStatusResponse *status);
 void render_node(struct ctl *ctl, const Jury__V1__DescribeNodeResponse *node);
 void render_counters(struct ctl *ctl, const Jury__V1__ListCountersResponse *counters);
-/* Text for Prometheus: the counters, and of the backends what this node's probes tell of the way.
- */
-void render_metrics(struct ctl *ctl, const Jury__V1__ListCountersResponse *counters,
-                    const Jury__V1__ListVerdictsResponse *verdicts);
+/* Text for Prometheus: what status says, groups, counters, and of the backends what this node's
+ * probes tell of the way. At most 10 series a group, 2 a backend and check, and some 400. */
+struct metrics {
+    const Jury__V1__ListCountersResponse *counters;
+    const Jury__V1__ListVerdictsResponse *verdicts;
+    const Jury__V1__ListGroupsResponse *groups;
+    const Jury__V1__GetStatusResponse *status;
+};
+void render_metrics(struct ctl *ctl, const struct metrics *metrics);
 void render_keys(struct ctl *ctl, const Jury__V1__ListKeysResponse *keys);
 
 void render_groups(struct ctl *ctl, const Jury__V1__ListGroupsResponse *groups);

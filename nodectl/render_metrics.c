@@ -1,11 +1,15 @@
-/* Text for Prometheus (its exposition format 0.0.4).
- *
- * Of each backend two series, with group and address as labels and never a reason or a state: what
- * a label says must not change with the backend's health. */
+/* The metrics of a node: its counters, and what its probes tell of the way to each backend; of the
+ * latter two series each. */
+#include "nodectl/render_metrics.h"
+
+#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
+#include <strings.h>
 
-#include "nodectl/render.h"
+#include "common/model/reason.h"
+
+/* --- the format --- */
 
 static void put_escaped(FILE *out, const char *text, bool is_label)
 {
@@ -20,46 +24,155 @@ static void put_escaped(FILE *out, const char *text, bool is_label)
     }
 }
 
-static void put_head(FILE *out, const char *name, const char *type, const char *help)
+void metric_head(FILE *out, const char *name, const char *type, const char *help)
 {
     fprintf(out, "# HELP jury_%s ", name);
     put_escaped(out, help, false);
     fprintf(out, "\n# TYPE jury_%s %s\n", name, type);
 }
 
+void metric_labels(FILE *out, const char *name, const struct metric_label labels[], size_t n)
+{
+    const char *before = "{";
+
+    fprintf(out, "jury_%s", name);
+    for (size_t i = 0; i < n; i++) {
+        if (labels[i].value[0] != '\0') {
+            fprintf(out, "%s%s=\"", before, labels[i].name);
+            put_escaped(out, labels[i].value, true);
+            fputc('"', out);
+            before = ",";
+        }
+    }
+    fputs(before[0] == ',' ? "} " : " ", out);
+}
+
+void metric_sample(FILE *out, const char *name, const struct metric_label labels[], size_t n,
+                   double value)
+{
+    metric_labels(out, name, labels, n);
+    fprintf(out, "%.15g\n", value);
+}
+
+void metric_gauge(FILE *out, const char *name, const char *help, double value)
+{
+    metric_head(out, name, "gauge", help);
+    metric_sample(out, name, NULL, 0, value);
+}
+
+char *metric_word(const char *name, size_t n_bytes, char text[RENDER_TEXT_BYTES])
+{
+    size_t n = 0;
+
+    for (const char *at = strlen(name) > n_bytes ? name + n_bytes : name;
+         *at != '\0' && n < RENDER_TEXT_BYTES - 1; at++) {
+        text[n++] = (char)tolower((unsigned char)*at);
+    }
+    text[n] = '\0';
+    return text;
+}
+
 /* --- counters --- */
 
-static bool ends_with_total(const char *name)
-{
-    size_t n_bytes = strlen(name);
+/* Names of the registry end in a unit that is handy in the program; Prometheus' are base units. */
+struct unit {
+    const char *suffix;
+    double per_second;
+};
+static const struct unit units[] = {{"_ns", 1e9}, {"_us", 1e6}, {"_ms", 1e3}};
 
-    return n_bytes >= 6 && strcmp(name + n_bytes - 6, "_total") == 0;
+static bool ends_with(const char *name, const char *suffix)
+{
+    size_t n_bytes = strlen(name), n_suffix = strlen(suffix);
+
+    return n_bytes >= n_suffix && strcmp(name + n_bytes - n_suffix, suffix) == 0;
+}
+
+/* NULL: it has none. */
+static const struct unit *unit_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (ends_with(name, units[i].suffix)) {
+            return &units[i];
+        }
+    }
+    return NULL;
+}
+
+static void name_metric(const Jury__V1__Counter *counter, char name[RENDER_TEXT_BYTES])
+{
+    const struct unit *unit = unit_of(counter->name);
+    size_t n = strlen(counter->name) - (unit != NULL ? strlen(unit->suffix) : 0);
+    bool has_total = counter->is_gauge || ends_with(counter->name, "_total");
+
+    snprintf(name, RENDER_TEXT_BYTES, "%.*s%s%s", (int)(n < 120 ? n : 120), counter->name,
+             unit != NULL ? "_seconds" : "", has_total ? "" : "_total");
+}
+
+/* What the label of a counter says. */
+static const char *label_name(const char *name)
+{
+    if (strcmp(name, "probe_results") == 0 || strcmp(name, "zap_refused") == 0) {
+        return "reason";
+    }
+    return strncmp(name, "loop_", 5) == 0 ? "loop" : "of";
+}
+
+/* "pass" of "ok"; empty for other counters, and reasons that a newer agent may have. */
+static const char *result_word(const Jury__V1__Counter *counter)
+{
+    if (strcmp(counter->name, "probe_results") != 0) {
+        return "";
+    }
+    for (unsigned reason = 1; reason < 256; reason++) {
+        if (strcasecmp(probe_reason_word(reason), counter->label) != 0) {
+            continue;
+        }
+        switch (probe_reason_class(reason)) {
+        case PROBE_PASS:
+            return "pass";
+        case PROBE_FAIL:
+            return "fail";
+        case PROBE_INCONCLUSIVE:
+            return "inconclusive";
+        case PROBE_CLASS_NONE:
+            break;
+        }
+    }
+    return "";
+}
+
+static void put_value(FILE *out, const Jury__V1__Counter *counter, const char *name)
+{
+    const struct unit *unit = unit_of(counter->name);
+
+    metric_labels(out, name,
+                  (const struct metric_label[]){{label_name(counter->name), counter->label},
+                                                {"result", result_word(counter)}},
+                  2);
+    if (unit == NULL) {
+        fprintf(out, "%" PRIu64 "\n", counter->value); /* each digit of it */
+    } else {
+        fprintf(out, "%.15g\n", (double)counter->value / unit->per_second);
+    }
 }
 
 /* All of one name stand together, whatever came between them. */
 static void put_counter(FILE *out, const Jury__V1__ListCountersResponse *counters, size_t first)
 {
-    const char *name = counters->counters[first]->name;
-    char total[RENDER_TEXT_BYTES];
+    const Jury__V1__Counter *counter = counters->counters[first];
+    char name[RENDER_TEXT_BYTES];
 
     for (size_t i = 0; i < first; i++) {
-        if (strcmp(counters->counters[i]->name, name) == 0) {
+        if (strcmp(counters->counters[i]->name, counter->name) == 0) {
             return; /* it stood there */
         }
     }
-    snprintf(total, sizeof total, "%.120s%s", name, ends_with_total(name) ? "" : "_total");
-    put_head(out, total, "counter", counters->counters[first]->help);
+    name_metric(counter, name);
+    metric_head(out, name, counter->is_gauge ? "gauge" : "counter", counter->help);
     for (size_t i = first; i < counters->n_counters; i++) {
-        const Jury__V1__Counter *counter = counters->counters[i];
-
-        if (strcmp(counter->name, name) == 0) {
-            fprintf(out, "jury_%s", total);
-            if (counter->label[0] != '\0') {
-                fputs("{of=\"", out);
-                put_escaped(out, counter->label, true);
-                fputs("\"}", out);
-            }
-            fprintf(out, " %" PRIu64 "\n", counter->value);
+        if (strcmp(counters->counters[i]->name, counter->name) == 0) {
+            put_value(out, counters->counters[i], name);
         }
     }
 }
@@ -91,15 +204,12 @@ static void put_path(FILE *out, const char *name, const Jury__V1__BackendRef *ba
 {
     char text[RENDER_TEXT_BYTES];
 
-    fprintf(out, "jury_%s{group=\"", name);
-    put_escaped(out, backend->group, true);
-    fprintf(out, "\",backend=\"%s\"", render_endpoint(backend->address, backend->port, text));
-    if (check[0] != '\0') {
-        fputs(",check=\"", out);
-        put_escaped(out, check, true);
-        fputc('"', out);
-    }
-    fprintf(out, "} %.6g\n", value);
+    metric_sample(out, name,
+                  (const struct metric_label[]){
+                      {"group", backend->group},
+                      {"backend", render_endpoint(backend->address, backend->port, text)},
+                      {"check", check}},
+                  3, value);
 }
 
 static void put_paths(FILE *out, const Jury__V1__ListVerdictsResponse *verdicts, const char *name,
@@ -115,7 +225,7 @@ static void put_paths(FILE *out, const Jury__V1__ListVerdictsResponse *verdicts,
 
             if (value_of(verdict->paths[j], &value)) {
                 if (!has_head) {
-                    put_head(out, name, "gauge", help);
+                    metric_head(out, name, "gauge", help);
                     has_head = true;
                 }
                 put_path(out, name, verdict->backend, verdict->paths[j]->check, value);
@@ -124,19 +234,20 @@ static void put_paths(FILE *out, const Jury__V1__ListVerdictsResponse *verdicts,
     }
 }
 
-void render_metrics(struct ctl *ctl, const Jury__V1__ListCountersResponse *counters,
-                    const Jury__V1__ListVerdictsResponse *verdicts)
+void render_metrics(struct ctl *ctl, const struct metrics *metrics)
 {
-    for (size_t i = 0; i < counters->n_counters; i++) {
-        put_counter(ctl->out, counters, i);
+    metrics_put_status(ctl->out, metrics->status);
+    metrics_put_groups(ctl->out, metrics->groups);
+    for (size_t i = 0; i < metrics->counters->n_counters; i++) {
+        put_counter(ctl->out, metrics->counters, i);
     }
     put_paths(
-        ctl->out, verdicts, "probe_response_time_seconds",
+        ctl->out, metrics->verdicts, "probe_response_time_seconds",
         "round trip of this node's probes that passed by an answer, smoothed: a new one counts "
         "for an eighth",
         response_time_of);
     put_paths(
-        ctl->out, verdicts, "probe_loss_ratio",
+        ctl->out, metrics->verdicts, "probe_loss_ratio",
         "part of the last 30 probes that wanted a reply which got none at all within the timeout",
         loss_of);
 }

@@ -16,7 +16,12 @@ static void store(_Atomic uint64_t *value, uint64_t to)
 
 void probe_counts_emit(const struct probe_counts *counts, counter_emit emit, void *to)
 {
-#define EMIT_COUNT(index, name, help) emit(to, name, NULL, counts->values[index], help);
+    enum {
+        COUNT,
+        GAUGE
+    };
+#define EMIT_COUNT(index, kind, name, help) \
+    emit(to, &(struct counter_value){name, NULL, counts->values[index], help, kind == GAUGE});
     PROBE_COUNTS(EMIT_COUNT)
 #undef EMIT_COUNT
     for (unsigned reason = 1; reason < PROBE_REASON_SPAN; reason++) {
@@ -31,7 +36,8 @@ void probe_counts_emit(const struct probe_counts *counts, counter_emit emit, voi
             label[n] = (char)tolower((unsigned char)word[n]);
         }
         label[n] = '\0';
-        emit(to, "probe_results", label, counts->results[reason], "probes with this result");
+        emit(to, &(struct counter_value){"probe_results", label, counts->results[reason],
+                                         "probes with this result", false});
     }
 }
 

@@ -286,8 +286,7 @@ struct counter_list {
     Jury__V1__ListCountersResponse *response;
 };
 
-static void add_counter(void *to, const char *name, const char *label, uint64_t value,
-                        const char *help)
+static void add_counter(void *to, const struct counter_value *value)
 {
     struct counter_list *list = to;
     Jury__V1__Counter *counter = WIRE_NEW(list->view->arena, Jury__V1__Counter, jury__v1__counter);
@@ -295,10 +294,11 @@ static void add_counter(void *to, const char *name, const char *label, uint64_t 
     if (counter == NULL || list->response->n_counters == COUNTERS_MAX) {
         return;
     }
-    counter->name = wire_text(list->view->arena, name);
-    counter->label = wire_text(list->view->arena, label != NULL ? label : "");
-    counter->value = value;
-    counter->help = wire_text(list->view->arena, help != NULL ? help : "");
+    counter->name = wire_text(list->view->arena, value->name);
+    counter->label = wire_text(list->view->arena, value->label != NULL ? value->label : "");
+    counter->value = value->value;
+    counter->help = wire_text(list->view->arena, value->help != NULL ? value->help : "");
+    counter->is_gauge = value->is_gauge;
     list->response->counters[list->response->n_counters++] = counter;
 }
 

@@ -15,11 +15,11 @@ void counter_set_emit(const struct counter_set *set, counter_emit emit, void *to
     for (size_t i = 0; i < set->n_fields; i++) {
         const struct counter_field *field = &set->fields[i];
         char name[COUNTER_NAME_BYTES];
-        uint64_t value;
+        struct counter_value value = {.name = name, .label = set->label, .help = field->help};
 
         snprintf(name, sizeof name, "%s_%s", set->prefix, field->name);
-        memcpy(&value, (const uint8_t *)set->values + field->offset, sizeof value);
-        emit(to, name, set->label, value, field->help);
+        memcpy(&value.value, (const uint8_t *)set->values + field->offset, sizeof value.value);
+        emit(to, &value);
     }
 }
 

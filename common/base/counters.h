@@ -5,6 +5,7 @@
 #ifndef JURY_BASE_COUNTERS_H
 #define JURY_BASE_COUNTERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,8 +40,15 @@ struct counters {
     size_t n_sets;
 };
 
-typedef void (*counter_emit)(void *to, const char *name, const char *label, uint64_t value,
-                             const char *help);
+/* One value as it is told; texts borrowed for the call. */
+struct counter_value {
+    const char *name;
+    const char *label; /* NULL = none */
+    uint64_t value;
+    const char *help;
+    bool is_gauge; /* a value of now, or the largest yet: it is no count since the start */
+};
+typedef void (*counter_emit)(void *to, const struct counter_value *value);
 
 /* At most COUNTER_SETS_MAX in a program's life; at start. */
 void counters_add(struct counters *counters, const struct counter_set *set);

@@ -13,6 +13,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from cluster import wait_until  # noqa: E402
 from fake_agent import SILENCE, FakeAgent, Refusal, load_messages  # noqa: E402
+import prometheus_text  # noqa: E402
 
 M, METHODS = load_messages()
 failures = []
@@ -617,6 +618,54 @@ def events_are_followed_line_by_line():
         check((request.group, request.type, request.page_size) == ("web", 1, 7), "filters are sent")
 
 
+def metrics_are_valid_text_whatever_an_agent_says():
+    """Gauges were exported as counters with _total, and times in nanoseconds."""
+    for wrong in prometheus_text.judge_itself():
+        check(False, f"the judge: {wrong}")
+    odd = "a\\b\"c\nd{e},f="
+
+    def answer(method, _request, _envelope):
+        if method == "ListCounters":
+            page = M["ListCountersResponse"]()
+            for label in (odd, "plain"):
+                page.counters.add(name="mesh_refused", label=label, value=2**64 - 1, help=odd)
+            page.counters.add(name="probe_late_max_ns", value=5, help="longest", is_gauge=True)
+            page.counters.add(name="probe_stalled_ns", value=3, help="in all")
+            page.counters.add(name="probe_results", label="ok", value=9, help="results")
+            return page
+        if method == "GetStatus":
+            answer = status_answer(2, n_peers=2)
+            answer.findings.add(kind=12, sentence="a hold")
+            answer.data_planes.add(name=odd)
+            return answer
+        if method == "ListGroups":
+            page = M["ListGroupsResponse"]()
+            for number in range(3):
+                group = page.groups.add(name=f"g{number}", state=3 + number % 2)
+                group.backends.unhealthy = number
+            return page
+        return M["ListVerdictsResponse"]()
+    with agent_with(answer) as agent:
+        text = prometheus_text.Text(Run(agent, "node", "metrics").expect(0).out)
+        check(not text.faults, f"metrics: {text.faults}")
+        for value, name, labels in (
+                (5e-9, "jury_probe_late_max_seconds", {}), (3e-9, "jury_probe_stalled_seconds_total", {}),
+                (9, "jury_probe_results_total", {"reason": "ok", "result": "pass"}),
+                (1, "jury_findings", {"kind": "hold"}), (0, "jury_findings", {"kind": "no_leader"}),
+                (0, "jury_healthy", {}), (1, "jury_group_fail_open", {"group": "g0"}),
+                (1, "jury_group_closed", {"group": "g1"}), (0, "jury_group_closed", {"group": "g2"}),
+                (2, "jury_group_backends", {"group": "g2", "verdict": "unhealthy"})):
+            check(text.value(name, **labels) == value, f"{name} {labels}: {text.value(name, **labels)}")
+        n_of_groups = sum(1 for name, _ in text.series if name.startswith("jury_group_"))
+        check(n_of_groups == 3 * 10, f"{n_of_groups} series of 3 groups")
+        check(all(call[2].stale for call in agent.calls), "metrics need no leader")
+        run = Run(agent, "node", "metrics", "-o", "json").expect(0)
+        told = run.json(run.out)
+        check(told.get("status", {}).get("findings", [{}])[0].get("kind") == "FINDING_KIND_HOLD" and
+              len(told.get("groups", [])) == 3 and len(told.get("counters", [])) == 5,
+              f"JSON has what the text is made of: {sorted(told)}")
+
+
 def cluster_init_names_all_members():
     with tempfile.TemporaryDirectory() as folder:
         Run(None, "key", "generate", "--nodes", "2", "--out", f"{folder}/keys").expect(0)
@@ -672,7 +721,8 @@ def main():
                  a_drain_that_nobody_counted_or_that_cut_flows_says_so,
                  a_drain_that_is_taken_back_is_a_no,
                  a_failure_behind_a_success_prints_no_half_answer, a_reader_that_goes_is_no_error,
-                 events_are_followed_line_by_line, cluster_init_names_all_members,
+                 events_are_followed_line_by_line, metrics_are_valid_text_whatever_an_agent_says,
+                 cluster_init_names_all_members,
                  flags_reach_the_envelope):
         n_before = len(failures)
         test()

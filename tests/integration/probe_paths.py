@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from cluster import Backend, Cluster, check, free_port, run, wait_until  # noqa: E402
 from ctl import ask, here  # noqa: E402
+import prometheus_text  # noqa: E402
 
 LATE_S = 0.02
 LAST = 30  # probes that the loss is of
@@ -114,16 +115,19 @@ def is_near(name, wanted, seen):
 
 
 def as_metrics(cluster, agent):
-    """(name, group) to value of the gauges; each family once and with a type."""
+    """(name, group) to value of the gauges that have one; each family once and with a type."""
     answer = ask(cluster, ["node", "metrics"] + here(agent))
     check(answer.status == 0, "no metrics: %s" % answer)
+    text = prometheus_text.Text(answer.out)
+    check(not text.faults, "not as it should be: %s" % text.faults)
+    check(len(text.series) <= 500 + 12 * len(ROWS), "%d series" % len(text.series))
     values, names = {}, []
     for family in text_string_to_metric_families(answer.out):
         names.append(family.name)
         check(family.type in ("counter", "gauge") and family.documentation, "untold: %s" % family)
         for sample in family.samples:
             if family.type == "gauge":
-                values[sample.name, sample.labels["group"]] = sample.value
+                values[sample.name, sample.labels.get("verdict", sample.labels.get("group"))] = sample.value
             elif not sample.labels:
                 values[sample.name] = sample.value
     check(len(names) == len(set(names)), "told twice: %s" % sorted(names))
@@ -159,6 +163,10 @@ def test(options):
             check((("jury_probe_response_time_seconds", name) in values) == has_time,
                   "%s: the time in metrics" % name)
         check(LATE_S <= values["jury_probe_response_time_seconds", "late"] < 5 * LATE_S, "late")
+        check(values["jury_probes_in_flight", None] <= len(ROWS) and
+              values["jury_store_is_leader", None] == 1 and values["jury_catalog_revision", None] >= 2 and
+              values["jury_group_fail_open", "mute"] == 1 and
+              values["jury_group_fail_open", "third"] == 0, "gauges: %s" % values)
         check(values["jury_engine_probes_without_reply_total"] >= LAST + LAST // 3 and
               values["jury_engine_probes_replied_total"] >= 3 * LAST, "counters: %s" % values)
 

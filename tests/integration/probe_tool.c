@@ -256,13 +256,11 @@ static void publish(struct tool *tool)
     probe_thread_plan(tool->thread, plan);
 }
 
-static void print_count(void *to, const char *name, const char *label, uint64_t value,
-                        const char *help)
+static void print_count(void *to, const struct counter_value *value)
 {
     (void)to;
-    (void)help;
-    printf(", \"%s%s%s\": %llu", name, label != NULL ? "_" : "", label != NULL ? label : "",
-           (unsigned long long)value);
+    printf(", \"%s%s%s\": %llu", value->name, value->label != NULL ? "_" : "",
+           value->label != NULL ? value->label : "", (unsigned long long)value->value);
 }
 
 static void print_counts(const struct tool *tool)

@@ -238,12 +238,13 @@ struct test_counters {
 #undef FIELD
 };
 
-static void emit(void *to, const char *name, const char *label, uint64_t value, const char *help)
+static void emit(void *to, const struct counter_value *value)
 {
     char *text = to;
 
-    sprintf(text + strlen(text), "%s{%s}=%llu %s\n", name, label == NULL ? "" : label,
-            (unsigned long long)value, help);
+    sprintf(text + strlen(text), "%s{%s}=%llu %s\n", value->name,
+            value->label == NULL ? "" : value->label, (unsigned long long)value->value,
+            value->help);
 }
 
 static void counters_are_read_from_where_their_modules_keep_them(void **state)
