@@ -12,6 +12,16 @@
 
 /* --- actions --- */
 
+void agent_publish_plan(struct agent *agent)
+{
+    struct probe_plan *plan = probe_plan_editor_publish(&agent->plan);
+
+    agent->sources.has_changed = true;
+    if (plan != NULL) {
+        probe_thread_plan(agent->probes, plan);
+    }
+}
+
 static void carry_out_probes(struct agent *agent)
 {
     const struct engine_actions *actions = &agent->actions;
@@ -23,10 +33,9 @@ static void carry_out_probes(struct agent *agent)
             probe_plan_editor_remove(&agent->plan, change->id);
             continue;
         }
-        struct probe_target target = {
-            .id = change->id,
-            .source = agent_probe_source(agent, change->target->to.addr.family, &change->source)};
+        struct probe_target target = {.id = change->id};
         catalog_target_definition(change->target, &target.definition);
+        target.source = agent_probe_source(agent, &target.definition, &change->source);
         int rc = probe_plan_editor_set(&agent->plan, &target, change->is_at_start);
         if (rc != 0) {
             log_event(LOG_LEVEL_ERROR, "target_not_probed", "slot=%u error=\"%s\"", change->id.slot,
@@ -34,12 +43,7 @@ static void carry_out_probes(struct agent *agent)
         }
     }
     if (actions->n_probes > 0) {
-        agent->sources.has_changed = true;
-        struct probe_plan *plan = probe_plan_editor_publish(&agent->plan);
-
-        if (plan != NULL) {
-            probe_thread_plan(agent->probes, plan);
-        }
+        agent_publish_plan(agent);
     }
     if (actions->n_orders > 0) {
         int rc = probe_thread_order(agent->probes, actions->orders, actions->n_orders);
@@ -135,7 +139,8 @@ static void carry_out(struct agent *agent)
     if (actions->layout_due) {
         agent_layout_due(agent, actions->catalog);
     }
-    engine_messages_send(agent->mesh, &agent->actions, agent->doubt.port.port);
+    engine_messages_send(agent->mesh, &agent->actions, agent->doubt.port.port,
+                         actions->has_hello && agent_lacks_shared_space(agent));
     carry_out_probes(agent);
     carry_out_purges(agent);
     carry_out_level(agent);
@@ -249,6 +254,7 @@ static int start_probes(struct agent *agent, struct errmsg *err)
         return errmsg_set(err, ERR_NOMEM, "no memory for probes on demand");
     }
     int rc = probe_thread_start(&options, &agent->probes, err);
+    agent_probe_sources_follow(agent);
     if (rc == 0) {
         watchdog_add(agent->watchdog, &agent->probe_loop, "probe", probe_thread_id(agent->probes),
                      true);

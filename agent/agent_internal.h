@@ -169,6 +169,8 @@ struct agent_sources {
     bool is_whole;                    /* a round has come to its end */
     bool is_resting;                  /* and no other was begun */
     bool has_changed;                 /* what is probed, since this round began */
+    struct addr shared_space;         /* this node's in 100.64.0.0/10; ADDR_NONE = it has none */
+    bool is_unknown;                  /* that could not be found out, or carried out */
     uint64_t begun_ns;                /* this round */
     struct rpc_probe_sources running; /* of this round so far */
     struct rpc_probe_sources last;    /* of the last whole one */
@@ -296,10 +298,18 @@ void agent_on_peer_message(void *agent, uint64_t peer, const struct peer_message
 void agent_on_engine_timer(uv_timer_t *timer);
 
 /* --- agent_probe.c --- */
-/* Where this node's probes of an address of that family come from: the agent's own option, else
- * what the catalog says; ADDR_NONE = the kernel's choice. */
-struct addr agent_probe_source(const struct agent *agent, uint8_t family,
+/* Where this node's probes of a target come from: the agent's own option, else what the catalog
+ * says, else what the check asks for; ADDR_NONE = the kernel's choice. */
+struct addr agent_probe_source(const struct agent *agent,
+                               const struct target_definition *definition,
                                const struct addr *catalog_source);
+/* To the probe threads, after a change of the plan. */
+void agent_publish_plan(struct agent *agent);
+/* Look for this node's address in 100.64.0.0/10, and carry it out where it is another one. */
+void agent_probe_sources_follow(struct agent *agent);
+/* Whether this node probes, and checks that ask for that address get the ordinary one: there is
+ * none, and the operator has named no source. */
+bool agent_lacks_shared_space(const struct agent *agent);
 /* For probe threads: which node, and what it may probe. */
 struct probe_loop_options agent_probe_options(const struct agent *agent);
 /* Hook of the RPC server: a probe on demand. */

@@ -4,29 +4,60 @@
 
 #include "agent/agent_internal.h"
 #include "agent/probe/packet_local.h"
+#include "agent/probe/shared_space.h"
 #include "common/base/clock.h"
+#include "common/base/log.h"
 #include "common/base/plant.h"
 
-struct addr agent_probe_source(const struct agent *agent, uint8_t family,
-                               const struct addr *catalog_source)
+/* What this node is told to probe from, by its option or else by the catalog. */
+static const struct addr *told_source(const struct agent *agent, uint8_t family,
+                                      const struct addr *catalog_source)
 {
     const struct addr *own = &agent->config->probe_sources[family == ADDR_IPV4 ? 0 : 1];
+
+    return own->family != ADDR_NONE ? own : catalog_source;
+}
+
+struct addr agent_probe_source(const struct agent *agent,
+                               const struct target_definition *definition,
+                               const struct addr *catalog_source)
+{
+    const struct addr *to = &definition->to.addr;
+    const struct addr *told = told_source(agent, to->family, catalog_source);
 
     if (plant_is("probe-source-ignored")) {
         return (struct addr){.family = ADDR_NONE};
     }
-    return own->family != ADDR_NONE ? *own : *catalog_source;
+    if (told->family == ADDR_NONE && check_is_from_shared_space(definition->check, to) &&
+        !plant_is("shared-space-ignored")) {
+        return agent->sources.shared_space;
+    }
+    return *told;
 }
 
-/* What the catalog says of this node. */
-static struct addr catalog_source(const struct agent *agent, uint8_t family)
+/* What the catalog says of this node; NULL: nothing yet. */
+static const struct catalog_node *own_node(const struct agent *agent)
 {
     const struct catalog *catalog = agent->engine != NULL ? engine_catalog(agent->engine) : NULL;
-    const struct catalog_node *node =
-        catalog != NULL ? catalog_node_find(catalog, agent->node_id) : NULL;
+
+    return catalog != NULL ? catalog_node_find(catalog, agent->node_id) : NULL;
+}
+
+static struct addr catalog_source(const struct agent *agent, uint8_t family)
+{
+    const struct catalog_node *node = own_node(agent);
 
     return node != NULL ? node->spec.probe_sources[family == ADDR_IPV4 ? 0 : 1]
                         : (struct addr){.family = ADDR_NONE};
+}
+
+bool agent_lacks_shared_space(const struct agent *agent)
+{
+    const struct catalog_node *node = own_node(agent);
+
+    return node != NULL && node->spec.role != ROLE_SPARE &&
+           told_source(agent, ADDR_IPV4, &node->spec.probe_sources[0])->family == ADDR_NONE &&
+           agent->sources.shared_space.family == ADDR_NONE;
 }
 
 struct probe_loop_options agent_probe_options(const struct agent *agent)
@@ -42,20 +73,23 @@ struct probe_loop_options agent_probe_options(const struct agent *agent)
 
 /* --- what backends' firewalls must let through --- */
 
-static void count_source(struct rpc_probe_sources *sources, const struct addr *addr)
+static void count_source(struct rpc_probe_sources *sources, const struct addr *addr,
+                         bool wants_shared_space)
 {
-    for (uint32_t i = 0; i < sources->n_sources; i++) {
-        if (addr_compare(&sources->sources[i].addr, addr) == 0) {
-            sources->sources[i].n_targets++;
-            return;
-        }
+    uint32_t i = 0;
+
+    while (i < sources->n_sources && addr_compare(&sources->sources[i].addr, addr) != 0) {
+        i++;
     }
-    if (sources->n_sources == RPC_PROBE_SOURCES) {
+    if (i == RPC_PROBE_SOURCES) {
         sources->n_left_out++;
         return;
     }
-    sources->sources[sources->n_sources++] =
-        (struct rpc_probe_source){.addr = *addr, .n_targets = 1};
+    if (i == sources->n_sources) {
+        sources->sources[sources->n_sources++] = (struct rpc_probe_source){.addr = *addr};
+    }
+    sources->sources[i].n_targets++;
+    sources->sources[i].n_shared_space += wants_shared_space;
 }
 
 static void look_at(struct rpc_probe_sources *sources, const struct probe_target *target)
@@ -64,12 +98,58 @@ static void look_at(struct rpc_probe_sources *sources, const struct probe_target
     enum probe_reason reason = packet_source_find(target, &addr);
 
     if (reason == REASON_NONE) {
-        count_source(sources, &addr);
+        count_source(
+            sources, &addr,
+            check_is_from_shared_space(target->definition.check, &target->definition.to.addr));
         return;
     }
     sources->reason = sources->n_without == 0 ? (uint8_t)reason : sources->reason;
     sources->n_without++;
 }
+
+/* --- the address in 100.64.0.0/10 --- */
+
+/* What is probed from there, or was or shall be, gets another source. */
+static void move_to(struct agent *agent, const struct addr *shared_space)
+{
+    struct addr told = catalog_source(agent, ADDR_IPV4);
+    char text[ADDR_TEXT_BYTES];
+    bool is_any = false;
+
+    agent->sources.shared_space = *shared_space;
+    log_event(LOG_LEVEL_INFO, "shared_space_source", "range=100.64.0.0/10 address=%s",
+              shared_space->family == ADDR_NONE ? "none" : addr_format(shared_space, text));
+    for (uint32_t slot = 0; slot < agent->plan.n_slots; slot++) {
+        const struct planned_target *planned = agent->plan.by_slot[slot];
+
+        if (planned == NULL || !check_is_from_shared_space(planned->target.definition.check,
+                                                           &planned->target.definition.to.addr)) {
+            continue;
+        }
+        struct probe_target target = planned->target;
+        target.source = agent_probe_source(agent, &target.definition, &told);
+        if (probe_plan_editor_set(&agent->plan, &target, false) != 0) {
+            agent->sources.is_unknown = true; /* once more in a second */
+        }
+        is_any = true;
+    }
+    if (is_any) {
+        agent_publish_plan(agent);
+    }
+}
+
+void agent_probe_sources_follow(struct agent *agent)
+{
+    struct agent_sources *sources = &agent->sources;
+    struct addr found;
+
+    sources->is_unknown = shared_space_find(&found) != 0;
+    if (!sources->is_unknown && addr_compare(&found, &sources->shared_space) != 0) {
+        move_to(agent, &found);
+    }
+}
+
+/* --- what is looked at each second --- */
 
 /* Only the kernel knows which address a packet to a backend would have: its routes and rules say.
  */
@@ -79,7 +159,11 @@ void agent_probe_sources_tick(struct agent *agent)
     const struct probe_plan_editor *plan = &agent->plan;
     uint64_t now_ns = clock_monotonic_ns();
 
-    sources->has_changed = route_watch_changed(&sources->routes) || sources->has_changed;
+    bool has_moved = route_watch_changed(&sources->routes);
+    if (has_moved || sources->is_unknown) {
+        agent_probe_sources_follow(agent);
+    }
+    sources->has_changed = has_moved || sources->has_changed;
     if (sources->is_resting && !sources->has_changed &&
         now_ns - sources->begun_ns < AGENT_SOURCES_MAX_AGE_NS) {
         return;
@@ -162,7 +246,7 @@ int agent_probe_now(void *user, uint64_t cookie, const struct probe_target *targ
     }
     uint8_t family = target->definition.to.addr.family;
     struct addr source = catalog_source(agent, family);
-    from_here.source = agent_probe_source(agent, family, &source);
+    from_here.source = agent_probe_source(agent, &target->definition, &source);
     return probe_now_start(agent->probes_now, cookie, &from_here, err);
 }
 

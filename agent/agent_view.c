@@ -109,6 +109,7 @@ void agent_view_node(void *user, struct rpc_node *ret_node)
     endpoint_format(&agent->config->mesh_listen[0], ret_node->mesh_address);
     endpoint_format(&agent->config->raft_listen[0], ret_node->raft_address);
     ret_node->probe_sources = *agent_probe_sources(agent);
+    ret_node->lacks_shared_space = agent_lacks_shared_space(agent);
     if (agent->probes != NULL) {
         probe_thread_counts(agent->probes, &counts);
         ret_node->n_probes_in_flight = (uint32_t)counts.values[PROBE_N_IN_FLIGHT];
@@ -143,6 +144,7 @@ void agent_view_peer(void *user, uint64_t node_id, struct rpc_peer *ret_peer)
     if (mesh_peer_status(agent->mesh, node_id, &mesh)) {
         ret_peer->age_ns = age_of(mesh.last_heard_ns);
         ret_peer->feature_level = mesh.feature_level;
+        ret_peer->lacks_shared_space = mesh.lacks_shared_space;
         ret_peer->n_received = mesh.n_received;
         ret_peer->n_dropped = mesh.n_dropped;
         str_copy(ret_peer->endpoint, sizeof ret_peer->endpoint, mesh.address);

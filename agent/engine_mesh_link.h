@@ -9,8 +9,9 @@
 /* False: the message is none of the engine's. The event borrows from the message. */
 bool engine_event_of(uint64_t peer, const struct peer_message *message,
                      struct engine_event *ret_event);
-/* All messages of a step. sentinel_port: what the hello says of it; 0 = there is none. */
+/* All messages of a step. sentinel_port, lacks_shared_space: what the hello says of them; port 0 =
+ * there is none. */
 void engine_messages_send(struct mesh *mesh, const struct engine_actions *actions,
-                          uint16_t sentinel_port);
+                          uint16_t sentinel_port, bool lacks_shared_space);
 
 #endif

@@ -321,10 +321,11 @@ int cmd_apply(struct ctl *ctl)
         rc = apply_set(ctl, &set);
     }
     if (rc == 0) { /* afterwards: by then it is known that the node answers */
-        struct remark_budget budget;
+        struct remark_probing probing;
 
-        remark_ask_budget(ctl, &budget);
-        remark_demand(ctl, &set, &budget);
+        remark_ask_probing(ctl, &probing);
+        remark_demand(ctl, &set, &probing);
+        remark_sources(ctl, &set, &probing);
     }
     spec_set_close(&set);
     return rc;

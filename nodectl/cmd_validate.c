@@ -115,9 +115,10 @@ int cmd_validate(struct ctl *ctl)
             remark_load(ctl, document);
             remark_advice(ctl, &set, document, false);
         }
-        struct remark_budget budget;
-        remark_default_budget(&budget);
-        remark_demand(ctl, &set, &budget);
+        struct remark_probing probing;
+        remark_default_probing(&probing);
+        remark_demand(ctl, &set, &probing);
+        remark_sources(ctl, &set, &probing);
     }
     spec_set_close(&set);
     return rc;

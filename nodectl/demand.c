@@ -1,4 +1,5 @@
-/* What the checks of documents come to beside the probe budget of a node. */
+/* What the asked node says of probing, and what the checks of documents come to beside its probe
+ * budget. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,31 +11,41 @@
 #include "nodectl/connect.h"
 #include "nodectl/remark.h"
 
-void remark_default_budget(struct remark_budget *ret_budget)
+void remark_default_probing(struct remark_probing *ret_probing)
 {
-    *ret_budget =
-        (struct remark_budget){.per_node = PROBE_BUDGET_NODE, .per_address = PROBE_BUDGET_ADDRESS};
+    *ret_probing =
+        (struct remark_probing){.per_node = PROBE_BUDGET_NODE, .per_address = PROBE_BUDGET_ADDRESS};
 }
 
-void remark_ask_budget(struct ctl *ctl, struct remark_budget *ret_budget)
+static void add_lacking(struct remark_probing *probing, uint64_t node_id, bool lacks)
+{
+    if (lacks && probing->n_lacking < LIMIT_NODES) {
+        probing->lacking[probing->n_lacking++] = node_id;
+    }
+}
+
+void remark_ask_probing(struct ctl *ctl, struct remark_probing *ret_probing)
 {
     struct ctl_failure kept = ctl->failure;
     struct rpc_result result = {0};
     Jury__V1__DescribeNodeRequest request;
 
-    remark_default_budget(ret_budget);
+    remark_default_probing(ret_probing);
     ctl->failure = (struct ctl_failure){0};
     jury__v1__describe_node_request__init(&request);
     if (ctl_call(ctl, "jury.v1.NodeService/DescribeNode", &request.base, &result) == 0) {
         const Jury__V1__DescribeNodeResponse *node = (const void *)result.response;
 
         if (node->probe_budget != NULL) {
-            *ret_budget =
-                (struct remark_budget){.per_node = node->probe_budget->per_second,
-                                       .per_address = node->probe_budget->per_second_to_address,
-                                       .demand = node->probe_budget->demand,
-                                       .n_observers = node->probe_budget->n_observers,
-                                       .is_known = true};
+            ret_probing->per_node = node->probe_budget->per_second;
+            ret_probing->per_address = node->probe_budget->per_second_to_address;
+            ret_probing->demand = node->probe_budget->demand;
+            ret_probing->n_observers = node->probe_budget->n_observers;
+            ret_probing->is_known = true;
+        }
+        add_lacking(ret_probing, node->node_id, node->lacks_shared_space);
+        for (size_t i = 0; i < node->n_peers; i++) {
+            add_lacking(ret_probing, node->peers[i]->node_id, node->peers[i]->lacks_shared_space);
         }
     }
     rpc_result_close(&result);
@@ -155,36 +166,37 @@ static const struct demand *larger(const struct demand *a, const struct demand *
                    : (b->per_second.worst > a->per_second.worst ? b : a);
 }
 
-void remark_demand(struct ctl *ctl, const struct spec_set *set, const struct remark_budget *budget)
+void remark_demand(struct ctl *ctl, const struct spec_set *set,
+                   const struct remark_probing *probing)
 {
-    const char *whose = budget->is_known ? "of this node" : "that nodes have by default";
+    const char *whose = probing->is_known ? "of this node" : "that nodes have by default";
     struct demands demands = {0};
     struct check_demand all = {0};
     char text[ADDR_TEXT_BYTES], to[ADDR_TEXT_BYTES + 16];
 
-    if (!collect(set, budget->n_observers, &demands)) {
+    if (!collect(set, probing->n_observers, &demands)) {
         return; /* a remark, no more */
     }
     gather(&demands);
     const struct demand *top = demands.each; /* there is room for one in any case */
     for (size_t i = 0; i < demands.n; i++) {
         add(&all, demands.each[i].per_second);
-        top = larger(top, &demands.each[i], budget->per_address);
+        top = larger(top, &demands.each[i], probing->per_address);
     }
-    if (whole(all.steady) <= budget->per_node && budget->demand > budget->per_node) {
+    if (whole(all.steady) <= probing->per_node && probing->demand > probing->per_node) {
         ctl_warn(ctl,
                  "what is probed already comes to %" PRIu32 " probes a second of this node, and "
                  "its probe budget is %" PRIu32 ": probes are delayed; see nodectl explain budget",
-                 budget->demand, budget->per_node);
+                 probing->demand, probing->per_node);
     } else {
         warn_of_excess(
             ctl, whose,
-            &(struct excess){.demand = all, .budget = budget->per_node, .to = "", .of = ""});
+            &(struct excess){.demand = all, .budget = probing->per_node, .to = "", .of = ""});
     }
     snprintf(to, sizeof to, " to address %s", addr_format(&top->addr, text));
     warn_of_excess(ctl, whose,
                    &(struct excess){.demand = top->per_second,
-                                    .budget = budget->per_address,
+                                    .budget = probing->per_address,
                                     .to = to,
                                     .of = " for an address"});
     free(demands.each);

@@ -2,6 +2,7 @@
 #ifndef JURY_NODECTL_REMARK_H
 #define JURY_NODECTL_REMARK_H
 
+#include "common/base/limits.h"
 #include "common/spec/spec.h"
 #include "nodectl/ctl.h"
 
@@ -11,18 +12,25 @@ void remark_advice(struct ctl *ctl, const struct spec_set *set,
 /* What a shared check comes to, as far as the document tells: of the nodes it says nothing. */
 void remark_load(struct ctl *ctl, const struct spec_document *document);
 
-/* How many probes a node begins in a second at most. */
-struct remark_budget {
+/* What the node that was asked says of probing, of itself and of its peers. */
+struct remark_probing {
     uint32_t per_node;
     uint32_t per_address;
-    uint32_t demand;      /* of what is there already; 0 = not known */
-    uint32_t n_observers; /* how many nodes probe; 0 = not known */
-    bool is_known;        /* of the node that was asked; else what nodes have by default */
+    uint32_t demand;               /* of what is there already; 0 = not known */
+    uint32_t n_observers;          /* how many nodes probe; 0 = not known */
+    bool is_known;                 /* else these are what nodes have by default */
+    uint64_t lacking[LIMIT_NODES]; /* have no address in 100.64.0.0/10, and are told no other */
+    unsigned n_lacking;
 };
-/* That of the node, or the default one if it does not say. */
-void remark_ask_budget(struct ctl *ctl, struct remark_budget *ret_budget);
-void remark_default_budget(struct remark_budget *ret_budget);
+/* By default if it does not say. */
+void remark_ask_probing(struct ctl *ctl, struct remark_probing *ret_probing);
+void remark_default_probing(struct remark_probing *ret_probing);
 /* Warns when the checks of the documents come to more. */
-void remark_demand(struct ctl *ctl, const struct spec_set *set, const struct remark_budget *budget);
+void remark_demand(struct ctl *ctl, const struct spec_set *set,
+                   const struct remark_probing *probing);
+/* Warns when they ask for an address in 100.64.0.0/10 and nodes have none; where nothing is known
+ * of the nodes, says that they ask. */
+void remark_sources(struct ctl *ctl, const struct spec_set *set,
+                    const struct remark_probing *probing);
 
 #endif

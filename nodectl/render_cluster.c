@@ -460,15 +460,32 @@ static void put_not_built(FILE *out, const Jury__V1__ProbeEngine *engine)
 /* What is to be let through the backends' firewalls. */
 static void put_probe_sources(FILE *out, const Jury__V1__DescribeNodeResponse *node)
 {
+    uint32_t n_shared_space = 0;
+
     for (size_t i = 0; i < node->n_probe_sources; i++) {
         const Jury__V1__ProbeSource *source = node->probe_sources[i];
 
-        fprintf(out, "%s%s, of %" PRIu32 " target%s\n", i == 0 ? "probes from  " : "             ",
+        fprintf(out, "%s%s, of %" PRIu32 " target%s", i == 0 ? "probes from  " : "             ",
                 source->address, source->n_targets, source->n_targets == 1 ? "" : "s");
+        if (source->n_shared_space_targets > 0) {
+            fprintf(out, ", %" PRIu32 " by check.source 100.64.0.0/10, the default of clb",
+                    source->n_shared_space_targets);
+        }
+        fputc('\n', out);
+        n_shared_space += source->n_shared_space_targets;
     }
     if (node->n_probe_sources > 0) {
         fprintf(out, "             (let %s through the backends' firewalls)\n",
                 node->n_probe_sources == 1 ? "it" : "them");
+    }
+    if (n_shared_space > 0 && node->lacks_shared_space) {
+        fprintf(out,
+                "             WARNING: no address in 100.64.0.0/10 here, where %" PRIu32
+                " target%s should be probed from:\n"
+                "             packet filters made for a classic load balancer drop these probes; "
+                "give the node\n"
+                "             such an address, or name the one to use in its probeSources\n",
+                n_shared_space, n_shared_space == 1 ? "" : "s");
     }
     if (node->n_targets_without_source > 0) {
         fprintf(out, "             no probe can leave for %" PRIu32 " target%s: %s: %s\n",

@@ -137,24 +137,33 @@ static void read_grpc(struct codec_in *in, struct health_check *check)
     }
 }
 
-/* Since minor 3. A check without the two is written as ever: its bytes make the hash by which nodes
- * of different versions agree on a target. */
-static void write_sharing(struct bytes_writer *writer, const struct health_check *check)
+/* Since minor 3. A check without the three is written as ever: its bytes make the hash by which
+ * nodes of different versions agree on a target. */
+static void write_more(struct bytes_writer *writer, const struct health_check *check)
 {
-    if (check_is_shared(check)) {
+    bool has_source = check->source == CHECK_SOURCE_SHARED_SPACE;
+
+    if (check_is_shared(check) || has_source) {
         bytes_write_u8(writer, check->probers);
         bytes_write_u8(writer, check->recheck);
     }
+    if (has_source) {
+        bytes_write_u8(writer, check->source);
+    }
 }
 
-static void read_sharing(struct codec_in *in, struct health_check *check)
+static void read_more(struct codec_in *in, struct health_check *check)
 {
+    check->source = CHECK_SOURCE_NODE;
     if (!codec_has_more(in)) {
         return;
     }
     check->probers = bytes_read_u8(&in->bytes);
     check->recheck = codec_read_bool(in);
-    if (!check_is_shared(check)) {
+    if (codec_has_more(in)) {
+        check->source = bytes_read_u8(&in->bytes);
+        in->bytes.failed |= check->source != CHECK_SOURCE_SHARED_SPACE;
+    } else if (!check_is_shared(check)) {
         in->bytes.failed = true; /* one value has one encoding */
     }
 }
@@ -184,7 +193,7 @@ void codec_write_check(struct bytes_writer *writer, const struct health_check *c
         write_grpc(writer, check);
     }
     codec_end(writer, type_begin);
-    write_sharing(writer, check);
+    write_more(writer, check);
     codec_end(writer, begin);
 }
 
@@ -215,6 +224,6 @@ void codec_read_check(struct codec_in *in, struct health_check *ret_check)
         read_grpc(&fields, check);
     }
     codec_shut(&block, &fields);
-    read_sharing(&block, check);
+    read_more(&block, check);
     codec_shut(in, &block);
 }

@@ -38,6 +38,7 @@ static const char *differing_field(const struct health_check *from, const struct
         {from->pacing != to->pacing, "check.pacing"},
         {from->probers != to->probers, "check.probers"},
         {from->recheck != to->recheck, "check.recheck"},
+        {from->source != to->source, "check.source"},
         {from->tcp.handshake != to->tcp.handshake, "check.tcp.handshake"},
         {from->tcp.close != to->tcp.close, "check.tcp.close"},
         {from->tcp.on_timeout != to->tcp.on_timeout, "check.tcp.onTimeout"},

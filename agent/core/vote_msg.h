@@ -87,10 +87,11 @@ struct hello {
     uint64_t revision;
     uint32_t version_min; /* of this message set */
     uint32_t version_max;
-    uint32_t feature_level; /* a feature is used when all observers have it */
-    bool is_observer;       /* has the catalog and probes */
-    uint16_t sentinel_port; /* where peers test their own probes; 0 = nowhere. The shell's */
-    uint64_t beat_ms;       /* the clock of the phases (engine_share.c); 0 = none */
+    uint32_t feature_level;  /* a feature is used when all observers have it */
+    bool is_observer;        /* has the catalog and probes */
+    uint16_t sentinel_port;  /* where peers test their own probes; 0 = nowhere. The shell's */
+    bool lacks_shared_space; /* no address in 100.64.0.0/10 for checks that ask. The shell's */
+    uint64_t beat_ms;        /* the clock of the phases (engine_share.c); 0 = none */
 };
 
 #endif

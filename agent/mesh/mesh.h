@@ -125,12 +125,13 @@ void mesh_answer_forward(struct mesh *mesh, const struct mesh_route *route, uint
 /* --- for people --- */
 
 struct mesh_peer_status {
-    bool is_up;             /* our connection to it */
-    bool is_welcome;        /* its last hello was good */
-    bool is_unresolved;     /* a name has no address */
-    uint32_t n_failures;    /* attempts since the connection was last up */
-    uint32_t feature_level; /* of its last hello */
-    uint64_t last_heard_ns; /* monotonic; 0 = never */
+    bool is_up;              /* our connection to it */
+    bool is_welcome;         /* its last hello was good */
+    bool is_unresolved;      /* a name has no address */
+    bool lacks_shared_space; /* of its last hello */
+    uint32_t n_failures;     /* attempts since the connection was last up */
+    uint32_t feature_level;  /* of its last hello */
+    uint64_t last_heard_ns;  /* monotonic; 0 = never */
     uint64_t n_received;
     uint64_t n_dropped;
     char address[ENDPOINT_TEXT_BYTES]; /* where we reach it; may be empty */

@@ -14,6 +14,7 @@ struct mesh_peer {
     struct dial *dial; /* NULL when it could not be opened; tried again at each mesh_set_peers */
     struct outbox outbox;
     bool is_welcome;
+    bool lacks_shared_space;
     uint32_t feature_level;
     uint64_t last_heard_ns;
     uint64_t n_received;

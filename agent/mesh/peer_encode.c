@@ -65,6 +65,7 @@ static ProtobufCMessage *hello_new(struct wire_arena *arena, const struct hello 
     message->is_observer = hello->is_observer;
     message->sentinel_port = hello->sentinel_port;
     message->beat_ms = hello->beat_ms;
+    message->lacks_shared_space = hello->lacks_shared_space;
     return &message->base;
 }
 

@@ -168,6 +168,7 @@ static size_t peers_new(const struct view *view, Jury__V1__PeerStatus ***ret_pee
         message->n_stale = peers[i].n_stale;
         message->n_refused = peers[i].n_refused;
         message->is_restored = mesh.is_restored;
+        message->lacks_shared_space = mesh.lacks_shared_space;
         messages[n++] = message;
     }
     return n;
@@ -189,6 +190,7 @@ static void add_probe_sources(const struct view *view, const struct rpc_probe_so
         }
         source->address = wire_text(view->arena, addr_format(&known->sources[i].addr, text));
         source->n_targets = known->sources[i].n_targets;
+        source->n_shared_space_targets = known->sources[i].n_shared_space;
         response->probe_sources[response->n_probe_sources++] = source;
     }
     response->n_targets_without_source = known->n_without;
@@ -273,6 +275,7 @@ int handle_describe_node(const struct view *view, const ProtobufCMessage *reques
     response->raft_address = wire_text(view->arena, node.raft_address);
     response->self_doubt = part_doubt_new(view);
     add_probe_sources(view, &node.probe_sources, response);
+    response->lacks_shared_space = node.lacks_shared_space;
     *ret_response = &response->base;
     return 0;
 }

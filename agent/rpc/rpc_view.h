@@ -53,8 +53,9 @@ struct rpc_peer {
     uint64_t raft_age_ns; /* since the store last heard it; RPC_NEVER_NS */
     uint64_t n_received;
     uint64_t n_dropped;
-    uint32_t feature_level; /* of its last hello; 0 = none */
-    bool is_restored;       /* its data directory is an older copy: it takes no part in Raft */
+    uint32_t feature_level;  /* of its last hello; 0 = none */
+    bool lacks_shared_space; /* likewise */
+    bool is_restored;        /* its data directory is an older copy: it takes no part in Raft */
     char endpoint[ENDPOINT_TEXT_BYTES]; /* where it is connected to; may be empty */
 };
 
@@ -64,6 +65,7 @@ struct rpc_peer {
 struct rpc_probe_source {
     struct addr addr;
     uint32_t n_targets;
+    uint32_t n_shared_space; /* of them those whose check asks for one in 100.64.0.0/10 */
 };
 
 /* What the kernel and the configuration said when each target was last looked at. */
@@ -92,6 +94,7 @@ struct rpc_probe_budget {
 
 struct rpc_node {
     struct rpc_probe_sources probe_sources;
+    bool lacks_shared_space; /* no address in 100.64.0.0/10, and none named by the operator */
     struct rpc_probe_budget probe_budget;
     uint64_t node_id;             /* 0 before it belongs to a cluster */
     struct cluster_id cluster_id; /* zero before */

@@ -42,8 +42,8 @@ const struct advice advice_rows[N_ADVICE] = {
         {"source-range", "node.probeSources.ipv4",
          "A packet filter on a backend must let the nodes' probe addresses in; no rule "
          "of a security group is needed for them. Backends behind a classic load "
-         "balancer may expect its probes from 100.64.0.0/10: there, give each node an "
-         "address of that range and name it here.",
+         "balancer may expect its probes from 100.64.0.0/10: profile clb probes from the "
+         "node's address in that range by itself; what is named here is used instead.",
          "outside 100.64.0.0/10: packet filters made for a classic load balancer drop "
          "its probes; better: an address of that range, or let this one in on each "
          "backend"},
@@ -221,10 +221,8 @@ size_t advice_of_settings(const struct cluster_settings *settings, struct advice
 size_t advice_of_node(const struct member_node *node, struct advice_due ret_due[])
 {
     const struct addr *source = &node->probe_sources[0];
-    struct cidr range;
 
-    if (source->family == ADDR_NONE || cidr_parse("100.64.0.0/10", &range, NULL) != 0 ||
-        cidr_contains(&range, source)) {
+    if (source->family == ADDR_NONE || addr_is_shared_space(source)) {
         return 0;
     }
     ret_due[0] = (struct advice_due){&advice_rows[SOURCE_RANGE], NULL};

@@ -65,6 +65,16 @@ uint64_t check_success_window_ms(const struct health_check *check, uint64_t resp
     return window_ms(check, response_ms, check->healthy_threshold);
 }
 
+bool addr_is_shared_space(const struct addr *addr)
+{
+    return addr->family == ADDR_IPV4 && addr->bytes[0] == 100 && (addr->bytes[1] & 0xC0U) == 64;
+}
+
+bool check_is_from_shared_space(const struct health_check *check, const struct addr *to)
+{
+    return check->source == CHECK_SOURCE_SHARED_SPACE && to->family == ADDR_IPV4;
+}
+
 uint8_t check_kinds(const struct health_check *check)
 {
     if (check->type == CHECK_TYPE_NONE) {

@@ -71,6 +71,13 @@ enum tls_version {
     TLS_VERSION_1_2 = 3,
     TLS_VERSION_1_3 = 4
 };
+/* Which of the node's addresses probes come from, over IPv4; over IPv6 always as by
+ * CHECK_SOURCE_NODE. */
+enum check_source {
+    CHECK_SOURCE_NONE = 0,
+    CHECK_SOURCE_NODE = 1,         /* what the node is told to use, else what its routes choose */
+    CHECK_SOURCE_SHARED_SPACE = 2, /* if it is told nothing: its own of 100.64.0.0/10 (S32) */
+};
 enum check_pacing {
     PACING_NONE = 0,
     PACING_END_TO_START = 1,
@@ -136,6 +143,7 @@ struct health_check {
     bool is_enabled;
     uint8_t type;   /* enum check_type */
     uint8_t pacing; /* enum check_pacing */
+    uint8_t source; /* enum check_source */
     uint16_t port;  /* 0 = the backend's port */
     uint32_t timeout_ms;
     uint32_t interval_ms;
@@ -181,6 +189,11 @@ bool check_is_secured(const struct health_check *check);
 bool check_passes_by_silence(const struct health_check *check);
 /* Targets of the check that differ from node to node in who probes them, or when. */
 bool check_is_shared(const struct health_check *check);
+
+/* Whether it wants its probes of an address to come from 100.64.0.0/10. */
+bool check_is_from_shared_space(const struct health_check *check, const struct addr *to);
+/* Whether the address is in 100.64.0.0/10 (RFC 6598; S32). */
+bool addr_is_shared_space(const struct addr *addr);
 
 bool http_codes_has(const struct http_codes *codes, unsigned code);
 /* first..last within 200..599. */

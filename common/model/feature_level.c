@@ -68,6 +68,16 @@ static bool is_closed_by_fin(const struct server_group *group)
     return false;
 }
 
+static bool comes_from_shared_space(const struct server_group *group)
+{
+    for (unsigned i = 0; i < group_n_checks(group); i++) {
+        if (group_check_at(group, i)->source == CHECK_SOURCE_SHARED_SPACE) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool uses_slow_start(const struct server_group *group)
 {
     return group->guard.slow_start_ms != 0;
@@ -80,12 +90,19 @@ static bool is_graded(const struct server_group *group)
 
 /* In the order of levels; ends with an empty one. */
 static const struct leveled_field group_fields[] = {
-    {"check.type", 3, has_udp_check},        {"check.type", 3, has_tls_or_grpc_check},
-    {"protocol", 3, has_udp_protocol},       {"check.probers", 3, uses_probers},
-    {"check.recheck", 3, uses_recheck},      {"check.pacing", 3, has_fixed_pacing},
-    {"check.tcp.expect", 3, has_line},       {"check.tcp.close", 3, is_closed_by_fin},
-    {"guard.slowStart", 3, uses_slow_start}, {"checks", 3, has_checks},
-    {"gradedWeight", 3, is_graded},          {NULL, 0, NULL},
+    {"check.type", 3, has_udp_check},
+    {"check.type", 3, has_tls_or_grpc_check},
+    {"protocol", 3, has_udp_protocol},
+    {"check.probers", 3, uses_probers},
+    {"check.recheck", 3, uses_recheck},
+    {"check.pacing", 3, has_fixed_pacing},
+    {"check.tcp.expect", 3, has_line},
+    {"check.tcp.close", 3, is_closed_by_fin},
+    {"guard.slowStart", 3, uses_slow_start},
+    {"checks", 3, has_checks},
+    {"gradedWeight", 3, is_graded},
+    {"check.source", 3, comes_from_shared_space},
+    {NULL, 0, NULL},
 };
 
 uint8_t feature_level(void)

@@ -188,6 +188,7 @@ void group_settle_checks(struct server_group *group)
     group->check = (struct health_check){
         .is_enabled = true,
         .pacing = PACING_END_TO_START,
+        .source = CHECK_SOURCE_NODE,
         .timeout_ms = (uint32_t)window_ms,
         .interval_ms = (uint32_t)(most_local(group, memory_of, 0) - window_ms),
         .healthy_threshold = 1,

@@ -48,6 +48,8 @@ NAME_TABLE(tls_verify, "tls verify", {TLS_VERIFY_NONE, "none"}, {TLS_VERIFY_CA, 
 NAME_TABLE(tls_version, "tls version", {TLS_VERSION_1_0, "1.0"}, {TLS_VERSION_1_1, "1.1"},
            {TLS_VERSION_1_2, "1.2"}, {TLS_VERSION_1_3, "1.3"});
 NAME_TABLE(pacing, "pacing", {PACING_END_TO_START, "end-to-start"}, {PACING_FIXED, "fixed"});
+NAME_TABLE(check_source, "check source", {CHECK_SOURCE_NODE, "node"},
+           {CHECK_SOURCE_SHARED_SPACE, "100.64.0.0/10"});
 NAME_TABLE(rule, "verdict rule", {RULE_LOCAL, "local"}, {RULE_ANY, "any"},
            {RULE_MAJORITY, "majority"}, {RULE_ALL, "all"}, {RULE_AT_LEAST, "at-least"},
            {RULE_PERCENT, "percent"}, {RULE_ZONE_MAJORITY, "zone-majority"});

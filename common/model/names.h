@@ -20,8 +20,8 @@ extern const struct name_table names_profile, names_group_type, names_protocol, 
     names_admin_state, names_all_bad, names_failover, names_check_type, names_check_class,
     names_tcp_handshake, names_tcp_close, names_tcp_on_timeout, names_http_method,
     names_http_version, names_http_host, names_udp_method, names_tls_verify, names_tls_version,
-    names_pacing, names_rule, names_below_quorum, names_hold, names_guard_preset,
-    names_graded_weight, names_raft_role, names_key_role;
+    names_pacing, names_check_source, names_rule, names_below_quorum, names_hold,
+    names_guard_preset, names_graded_weight, names_raft_role, names_key_role;
 
 /* The word, or "?" for a value that is not in the table. */
 const char *names_word(const struct name_table *table, unsigned value);

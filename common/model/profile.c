@@ -21,6 +21,7 @@ struct profile_row {
         enum http_host http_host;
         unsigned http_code_last;
         enum udp_method udp_method;
+        enum check_source source;
     } check;
     enum protocol protocol;
     enum scheduler scheduler;
@@ -46,7 +47,8 @@ static const struct profile_row profile_rows[] = {
                   .http_version = HTTP_1_1,
                   .http_host = HTTP_HOST_ADDRESS_PORT, /* S25 */
                   .http_code_last = 299,
-                  .udp_method = UDP_METHOD_NONE}, /* S78: refused */
+                  .udp_method = UDP_METHOD_NONE, /* S78: refused */
+                  .source = CHECK_SOURCE_NODE},
         .protocol = PROTOCOL_GENEVE,
         .scheduler = SCHEDULER_5_TUPLE,
         .failover = FAILOVER_NO_REBALANCE,
@@ -69,7 +71,8 @@ static const struct profile_row profile_rows[] = {
                   .http_version = HTTP_1_0,
                   .http_host = HTTP_HOST_OMITTED, /* S107 */
                   .http_code_last = 299,
-                  .udp_method = UDP_PORT_ECHO}, /* S98 */
+                  .udp_method = UDP_PORT_ECHO,  /* S98 */
+                  .source = CHECK_SOURCE_NODE}, /* S90 */
         .protocol = PROTOCOL_TCP,
         .scheduler = SCHEDULER_WRR,
         .failover = FAILOVER_NONE,
@@ -90,9 +93,10 @@ static const struct profile_row profile_rows[] = {
                           .on_timeout = TCP_ON_TIMEOUT_RST}, /* S42, S41 */
                   .http_method = HTTP_HEAD,                  /* S36 */
                   .http_version = HTTP_1_0,
-                  .http_host = HTTP_HOST_OMITTED, /* S61 */
-                  .http_code_last = 399,          /* S37 */
-                  .udp_method = UDP_PORT},        /* S45-S48 */
+                  .http_host = HTTP_HOST_OMITTED,       /* S61 */
+                  .http_code_last = 399,                /* S37 */
+                  .udp_method = UDP_PORT,               /* S45-S48 */
+                  .source = CHECK_SOURCE_SHARED_SPACE}, /* S32 */
         .protocol = PROTOCOL_TCP,
         .scheduler = SCHEDULER_WRR,
         .failover = FAILOVER_NONE,
@@ -166,6 +170,7 @@ void profile_check_defaults(enum profile profile, enum protocol protocol, enum c
         .is_enabled = true,
         .type = (uint8_t)(type != CHECK_TYPE_NONE ? type : default_type(profile, protocol)),
         .pacing = PACING_END_TO_START,
+        .source = (uint8_t)row->check.source,
         .port = row->check.port,
         .timeout_ms = row->check.timeout_ms,
         .interval_ms = row->check.interval_ms,

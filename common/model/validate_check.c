@@ -64,6 +64,9 @@ static int check_one(const struct object *object, const struct server_group *gro
         rc = validate_choice(object, "check.pacing", &names_pacing, check->pacing, err);
     }
     if (rc == 0) {
+        rc = validate_choice(object, "check.source", &names_check_source, check->source, err);
+    }
+    if (rc == 0) {
         rc = validate_check_type(object, group, check, err);
     }
     return rc;

@@ -323,6 +323,16 @@ static const struct spec_field check_fields[] = {
      .help = "true: when a probe of another node fails for the first time, this node does not wait "
              "for its interval to end but probes at once, at most once an interval. The "
              "thresholds stay as they are: one more result, not a vote."},
+    {.name = "source",
+     .type = SPEC_TYPE_WORD,
+     .flags = SPEC_BY_PROFILE,
+     AT(health_check, source),
+     .names = &names_check_source,
+     .help = "Which address of each node probes come from. node: what its probeSources say, else "
+             "what its routes choose. 100.64.0.0/10: where probeSources.ipv4 says nothing, the "
+             "node's own address in that range, the lowest if it has several; a node without one "
+             "probes as by node, and apply and `nodectl node describe` warn of it. Over IPv6 both "
+             "are the same. Groups whose checks differ in it share no probe."},
     {.name = "tcp",
      .type = SPEC_TYPE_OBJECT,
      .when_value = CHECK_TYPE_TCP,
@@ -364,9 +374,6 @@ static const struct spec_field check_fields[] = {
      AT(health_check, grpc),
      .fields = &grpc_table,
      .help = "Fields of a grpc check, which an agent may be built without as well."},
-    {.name = "source",
-     .flags = SPEC_LATER,
-     .help = "An address for probes of this check alone; probeSources of a Node is for all."},
 };
 static const struct spec_table check_table = {
     "check", check_fields + OWN_CHECK_FIELDS, COUNT(check_fields) - OWN_CHECK_FIELDS,

@@ -143,6 +143,7 @@ static Jury__V1__HealthCheck *check_new(struct wire_arena *arena, const struct h
     message->unhealthy_threshold = check->unhealthy_threshold;
     message->probers = check->probers;
     message->recheck = check->recheck;
+    message->source = (Jury__V1__CheckSource)check->source;
     switch ((enum check_type)check->type) {
     case CHECK_TYPE_TCP:
         message->tcp = tcp_new(arena, &check->tcp);

@@ -245,6 +245,10 @@ static int read_check(const Jury__V1__HealthCheck *message, const struct server_
     if (rc == 0) {
         rc = read_u8("check.probers", message->probers, 0, LIMIT_NODES, &check->probers, err);
     }
+    if (rc == 0) {
+        rc = read_enum("check.source", &names_check_source, (int)message->source, &check->source,
+                       err);
+    }
     check->recheck = message->recheck;
     return rc == 0 ? read_check_type(message, check, err) : rc;
 }

@@ -122,6 +122,7 @@ static void random_check(struct prng *prng, struct health_check *check)
         check->probers = (uint8_t)between(prng, 1, LIMIT_NODES);
     }
     check->recheck = prng_below(prng, 3) == 0;
+    check->source = (uint8_t)between(prng, 1, 2);
     if (check->type == CHECK_TYPE_TCP) {
         check->tcp = (struct tcp_check){.handshake = (uint8_t)between(prng, 1, 2),
                                         .close = (uint8_t)between(prng, 1, 2),

@@ -112,6 +112,32 @@ static void what_an_older_version_knows_is_encoded_as_it_does(void **unused)
     command_close(&command);
 }
 
+/* An older version would probe from another address and not know it: profile clb waits for all, or
+ * says `source: node`. Its check without the field has the bytes that it had. */
+static void the_source_of_profile_clb_waits_for_the_oldest_member(void **unused)
+{
+    struct catalog_state *state = old_cluster();
+    struct command command = {0};
+    struct server_group group;
+
+    (void)unused;
+    build_group(&group, "web", "10.0.0.1:80");
+    group.profile = PROFILE_CLB;
+    group.check.source = CHECK_SOURCE_SHARED_SPACE;
+    build_put_group(&command, &group);
+    struct apply_answer answer = build_apply(state, &command);
+    assert_int_equal(answer.err, ERR_NOTREADY);
+    assert_non_null(strstr(answer.message.text,
+                           "server group \"web\": spec.check.source needs feature "
+                           "level 3 and the cluster is at"));
+    group.check.source = CHECK_SOURCE_NODE;
+    build_put_group(&command, &group);
+    assert_int_equal(feature_level_of_command(&command), FEATURE_LEVEL_BASE);
+    build_commit(state, &command);
+    server_group_close(&group);
+    catalog_state_free(state);
+}
+
 static void drain_and_remove(struct catalog_state *state, struct catalog_backend *ret_backend)
 {
     struct command command = {0};
@@ -159,6 +185,7 @@ int main(void)
         cmocka_unit_test(the_level_rises_and_never_falls),
         cmocka_unit_test(the_level_is_that_of_the_oldest_member_and_silence_is_none),
         cmocka_unit_test(what_an_older_version_knows_is_encoded_as_it_does),
+        cmocka_unit_test(the_source_of_profile_clb_waits_for_the_oldest_member),
         cmocka_unit_test(a_removal_ends_a_drain_as_long_as_an_older_version_is_there),
     };
 

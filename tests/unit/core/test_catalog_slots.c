@@ -81,6 +81,11 @@ static void other_code(struct server_group *group)
     http_codes_add(&group->check.http.expect, 404, 404);
 }
 
+static void other_source(struct server_group *group)
+{
+    group->check.source = CHECK_SOURCE_SHARED_SPACE;
+}
+
 static void off(struct server_group *group)
 {
     group->check.is_enabled = false;
@@ -92,8 +97,9 @@ static void equal_definitions_share_a_target(void **unused)
     static const struct {
         void (*change)(struct server_group *);
         bool shares;
-    } rows[] = {{none, true},        {same_port, true}, {slower, false},     {stricter, false},
-                {other_port, false}, {as_http, false},  {other_code, false}, {off, false}};
+    } rows[] = {{none, true},        {same_port, true},     {slower, false},
+                {stricter, false},   {other_port, false},   {as_http, false},
+                {other_code, false}, {other_source, false}, {off, false}};
 
     (void)unused;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

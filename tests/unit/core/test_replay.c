@@ -329,6 +329,7 @@ static void what_the_past_cannot_tell_is_refused_by_its_field(void **unused)
         ROW(timeout_ms, "check.timeout"),
         ROW(interval_ms, "check.interval"),
         ROW(pacing, "check.pacing"),
+        ROW(source, "check.source"),
         ROW(tcp.handshake, "check.tcp.handshake"),
         ROW(tcp.close, "check.tcp.close"),
         ROW(tcp.on_timeout, "check.tcp.onTimeout"),

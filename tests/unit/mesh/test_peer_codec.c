@@ -98,6 +98,7 @@ static void random_message(struct prng *prng, struct peer_message *message)
         message->u.hello.is_observer = prng_below(prng, 2) == 0;
         message->u.hello.beat_ms = prng_next(prng);
         message->u.hello.sentinel_port = (uint16_t)prng_next(prng);
+        message->u.hello.lacks_shared_space = prng_below(prng, 2) == 0;
         break;
     case PEER_VOTE_CHUNK:
         random_chunk(prng, &message->u.chunk);
@@ -182,6 +183,7 @@ static void same_hello(const struct hello *a, const struct hello *b)
     SAME(feature_level);
     SAME(is_observer);
     SAME(sentinel_port);
+    SAME(lacks_shared_space);
     SAME(beat_ms);
 }
 

@@ -199,14 +199,41 @@ static void wrong_rules_are_refused(void **unused)
     }
 }
 
+/* S32: 100.64.0.0/10 is IPv4 alone, so checks that ask for it are probed over IPv6 as all are. */
+static void the_shared_space_ends_where_its_ten_bits_do(void **unused)
+{
+    static const struct {
+        const char *text;
+        bool is_in;
+    } rows[] = {
+        {"100.64.0.0", true},   {"100.127.255.255", true}, {"100.63.255.255", false},
+        {"100.128.0.0", false}, {"101.64.0.0", false},     {"::ffff:100.64.0.1", false},
+        {"6440::", false},
+    };
+    const struct health_check asks = {.source = CHECK_SOURCE_SHARED_SPACE};
+    const struct health_check asks_not = {.source = CHECK_SOURCE_NODE};
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct addr addr = {.family = ADDR_IPV6, .bytes = {[10] = 255, [11] = 255, [12] = 100}};
+
+        if (addr_parse(rows[i].text, &addr, NULL) == 0) {
+            assert_int_equal(check_is_from_shared_space(&asks, &addr), addr.family == ADDR_IPV4);
+        }
+        assert_int_equal(addr_is_shared_space(&addr), rows[i].is_in);
+        assert_false(check_is_from_shared_space(&asks_not, &addr));
+    }
+}
+
 static void every_word_leads_back_to_its_value(void **unused)
 {
     const struct name_table *const tables[] = {
-        &names_profile,       &names_group_type,   &names_protocol,       &names_scheduler,
-        &names_admin_state,   &names_all_bad,      &names_failover,       &names_check_type,
-        &names_tcp_handshake, &names_tcp_close,    &names_tcp_on_timeout, &names_http_method,
-        &names_http_version,  &names_http_host,    &names_udp_method,     &names_pacing,
-        &names_rule,          &names_below_quorum, &names_raft_role,      &names_key_role,
+        &names_profile,       &names_group_type, &names_protocol,       &names_scheduler,
+        &names_admin_state,   &names_all_bad,    &names_failover,       &names_check_type,
+        &names_tcp_handshake, &names_tcp_close,  &names_tcp_on_timeout, &names_http_method,
+        &names_http_version,  &names_http_host,  &names_udp_method,     &names_pacing,
+        &names_check_source,  &names_rule,       &names_below_quorum,   &names_raft_role,
+        &names_key_role,
     };
     char list[200];
 
@@ -291,6 +318,7 @@ int main(void)
         cmocka_unit_test(a_set_of_codes_holds_what_was_added),
         cmocka_unit_test(rules_have_one_spelling),
         cmocka_unit_test(wrong_rules_are_refused),
+        cmocka_unit_test(the_shared_space_ends_where_its_ten_bits_do),
         cmocka_unit_test(every_word_leads_back_to_its_value),
         cmocka_unit_test(every_reason_has_word_sentence_and_class),
         cmocka_unit_test(a_udp_check_is_told_about_without_a_connection),

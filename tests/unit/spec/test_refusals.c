@@ -67,6 +67,11 @@ static void words_in_wrong_case_or_misspelt_are_refused_with_the_right_one(void 
         {GROUP("  check: {type: http, http: {method: get}}\n"), 6, 38, ERR_INVALID,
          "server group \"web\": check.http.method must be GET or HEAD, got \"get\"; did you mean "
          "\"GET\"?"},
+        {GROUP("  check: {source: 100.64.0.0/8}\n"), 6, 19, ERR_INVALID,
+         "server group \"web\": check.source must be node or 100.64.0.0/10, got \"100.64.0.0/8\"; "
+         "did you mean \"100.64.0.0/10\"?"},
+        {GROUP("  check: {source: 10.0.0.1}\n"), 6, 19, ERR_INVALID,
+         "server group \"web\": check.source must be node or 100.64.0.0/10, got \"10.0.0.1\""},
         {GROUP("  check: {enabled: Yes}\n"), 6, 20, ERR_INVALID,
          "server group \"web\": check.enabled must be true or false, got \"Yes\"; did you mean "
          "\"true\"?"},
@@ -204,8 +209,6 @@ static void unknown_and_later_fields_are_refused(void **state)
          "server group \"web\": vpc is not available yet"},
         {GROUP("  existingFlows: keep\n"), 6, 3, ERR_UNAVAILABLE_YET,
          "server group \"web\": existingFlows is not available yet"},
-        {GROUP("  check: {source: 10.0.0.1}\n"), 6, 11, ERR_UNAVAILABLE_YET,
-         "server group \"web\": check.source is not available yet"},
         {GROUP("  check: {udp: {method: port}}\n"), 6, 11, ERR_INVALID,
          "server group \"web\": check.udp is allowed only with check.type udp, this check is tcp"},
         {GROUP("  check: {type: udp, udp: {payload: \"\"}}\n"), 6, 37, ERR_INVALID,
