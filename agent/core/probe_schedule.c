@@ -256,6 +256,17 @@ void probe_schedule_order(struct probe_schedule *schedule, const struct probe_or
     }
 }
 
+/* A planted fault: one that is slow makes another wait for more than an interval, now and then. */
+static void put_off(struct probe_schedule *schedule, uint32_t slot, uint64_t now_ns)
+{
+    const struct scheduled_target *target = &schedule->targets[slot];
+
+    if (slot < schedule->n_slots && target->birth != 0 && !target->in_flight &&
+        now_ns < target->start_ns + interval_of_ns(target)) {
+        timers_set(&schedule->timers, slot, now_ns + 2 * interval_of_ns(target));
+    }
+}
+
 void probe_schedule_end(struct probe_schedule *schedule, struct target_id id, uint64_t end_ns)
 {
     struct scheduled_target *target = find(schedule, id);
@@ -267,6 +278,9 @@ void probe_schedule_end(struct probe_schedule *schedule, struct target_id id, ui
         end_ns = target->start_ns;
     }
     target->in_flight = false;
+    if (plant_is("slow-starves") && end_ns - target->start_ns > 100 * NS_PER_MS) {
+        put_off(schedule, id.slot + 1, end_ns);
+    }
     if (plant_is("interval-from-start")) {
         end_ns = target->start_ns;
     }

@@ -100,12 +100,15 @@ class Lines:
 
 class Prober(Lines):
     def __init__(self, folder, *options, netns=None, prefix=()):
-        self.by_slot = {}
+        self.by_slot, self.every_by_slot = {}, {}
         super().__init__(list(prefix) + [os.path.join(folder, "probe_tool")] + list(options), netns)
 
     def take(self, line):
+        if "slot" not in line:
+            return
+        self.every_by_slot.setdefault(line["slot"], []).append(line)
         # Without those of moments in which this machine was too busy to probe.
-        if "slot" in line and line["reason"] != "LOCAL_LATE":
+        if line["reason"] != "LOCAL_LATE":
             self.by_slot.setdefault(line["slot"], []).append(line)
 
     def set(self, slot, **fields):
@@ -122,6 +125,10 @@ class Prober(Lines):
     def results(self, slot):
         """Of one slot, without those that are late by this machine's own fault."""
         return list(self.by_slot.get(slot, ()))
+
+    def every(self, slot):
+        """Of one slot, with those."""
+        return list(self.every_by_slot.get(slot, ()))
 
     def wait_results(self, slot, n, patience=PATIENCE):
         """The first n results of a slot."""
