@@ -179,12 +179,13 @@ const struct ctl_command ctl_commands[] = {
      .arguments = "GROUP/BACKEND WEIGHT",
      .summary = "another share of new flows, 0-100; 0: none, open flows stay",
      .help = "Until a document says another one: a document that leaves the weight out means the "
-             "profile's.",
+             "profile's. Weight 0 takes a backend out of service as a drain does: most of a group, "
+             "or what is left of it, needs --force.",
      .examples = "nodectl backend weight web/10.77.0.1:8080 50",
      .run = cmd_backend_weight,
      .n_args_min = 2,
      .n_args_max = 2,
-     .flags = {FLAG_EXPECTED_REVISION}},
+     .flags = {FLAG_FORCE, FLAG_EXPECTED_REVISION}},
     {.section = "Groups and backends",
      .name = "backend maintenance",
      .arguments = "GROUP/BACKEND",

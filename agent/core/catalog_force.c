@@ -6,17 +6,27 @@
 #include "common/base/plant.h"
 #include "common/model/feature_level.h"
 
-/* What one draft does to the backends that were enabled before. */
+/* What one draft does to the backends that were enabled before. In use are those of them that have
+ * a weight above 0. */
 struct loss {
-    uint32_t n_backends; /* before, without those being removed */
-    uint32_t n_enabled;  /* before */
-    uint32_t n_lost;     /* of the enabled: removed, drained or in maintenance afterwards */
+    uint32_t n_backends;   /* before, without those being removed */
+    uint32_t n_all;        /* with them: a group that is emptied one by one is as large as it was */
+    uint32_t n_enabled;    /* before */
+    uint32_t n_lost;       /* of the enabled: removed, drained or in maintenance afterwards */
+    uint32_t n_used;       /* before */
+    uint32_t n_unused;     /* of those in use: not any more */
+    uint32_t n_used_after; /* whichever they are: weights may move from some to others */
 };
 
 static bool is_serving(const struct catalog_backend *backend)
 {
     return backend != NULL && backend->life != LIFE_REMOVING &&
            backend->spec.admin_state == ADMIN_ENABLED;
+}
+
+static bool is_used(const struct catalog_backend *backend)
+{
+    return is_serving(backend) && backend->spec.weight > 0;
 }
 
 static struct loss count_loss(const struct group_draft *draft)
@@ -27,14 +37,27 @@ static struct loss count_loss(const struct group_draft *draft)
     for (uint32_t i = 0; i < before->n_backends; i++) {
         const struct catalog_backend *backend = &before->backends[i];
 
+        const struct catalog_backend *after =
+            catalog_backend_find(&draft->after, &backend->spec.at);
+
+        loss.n_all++;
         loss.n_backends += backend->life != LIFE_REMOVING;
-        if (is_serving(backend)) {
-            loss.n_enabled++;
-            loss.n_lost += !is_serving(catalog_backend_find(&draft->after, &backend->spec.at));
-        }
+        loss.n_enabled += is_serving(backend);
+        loss.n_lost += is_serving(backend) && !is_serving(after);
+        loss.n_used += is_used(backend);
+        loss.n_unused += is_used(backend) && !is_used(after);
+    }
+    for (uint32_t i = 0; i < draft->after.n_backends; i++) {
+        loss.n_used_after += is_used(&draft->after.backends[i]);
     }
     return loss;
 }
+
+/* What of a loss is too much; n 0 = nothing. */
+struct hit {
+    uint32_t n, of;
+    bool is_of_used; /* of those with a weight, else of the enabled ones */
+};
 
 /* What the whole command does. */
 struct damage {
@@ -44,10 +67,27 @@ struct damage {
     uint32_t n_hit;     /* groups that lose more than half */
     uint32_t n_lost;    /* backends of those */
     const char *first_hit;
-    struct loss first_loss;
+    struct hit first;
 };
 
-static void add_draft(struct damage *damage, const struct group_draft *draft)
+/* Groups of one or two are exempt: half of them is one backend. A weight of 0 takes out of service
+ * as well; since each command must come to the same everywhere, only once all nodes know of it. */
+static struct hit judge_loss(const struct loss *loss, bool is_live, bool with_weights)
+{
+    struct hit hit = {.n = 0};
+
+    if (loss->n_backends > 2 && 2 * loss->n_lost > loss->n_enabled) {
+        hit = (struct hit){.n = loss->n_lost, .of = loss->n_enabled};
+    }
+    if (with_weights && is_live && loss->n_all > 2 && loss->n_unused > hit.n &&
+        loss->n_used > loss->n_used_after &&
+        2 * (loss->n_used - loss->n_used_after) > loss->n_used) {
+        hit = (struct hit){.n = loss->n_unused, .of = loss->n_used, .is_of_used = true};
+    }
+    return hit;
+}
+
+static void add_draft(struct damage *damage, const struct group_draft *draft, bool with_weights)
 {
     bool was_live = draft->before != NULL && !draft->before->group.is_deleted;
     bool is_live = !draft->is_gone && !draft->after.is_deleted;
@@ -58,24 +98,27 @@ static void add_draft(struct damage *damage, const struct group_draft *draft)
         return;
     }
     struct loss loss = count_loss(draft);
+    struct hit hit = judge_loss(&loss, is_live, with_weights);
     damage->n_touched++;
-    /* Groups of one or two are exempt: half of them is one backend. */
-    if (loss.n_backends > 2 && 2 * loss.n_lost > loss.n_enabled) {
-        if (damage->n_hit++ == 0) {
-            damage->first_hit = draft->before->group.spec.name;
-            damage->first_loss = loss;
-        }
-        damage->n_lost += loss.n_lost;
+    if (hit.n == 0) {
+        return;
     }
+    if (damage->n_hit++ == 0) {
+        damage->first_hit = draft->before->group.spec.name;
+        damage->first = hit;
+    }
+    damage->n_lost += hit.n;
 }
 
 static struct damage count_damage(const struct plan *plan)
 {
     struct damage damage = {.n_groups_before = plan->base->n_live_groups,
                             .n_groups_after = plan->base->n_live_groups};
+    bool with_weights = plan->base->settings->feature_level >= FORCE_COVERS_WEIGHTS_LEVEL &&
+                        !plant_is("force-without-weights");
 
     for (uint32_t i = 0; i < plan->n_groups; i++) {
-        add_draft(&damage, plan->groups[i]);
+        add_draft(&damage, plan->groups[i], with_weights);
     }
     return damage;
 }
@@ -133,8 +176,9 @@ static void format_backends(const struct damage *damage, char *text, size_t size
     }
     snprintf(text, size,
              "takes %" PRIu32 " of %" PRIu32
-             " enabled backends of server group \"%s\"%s out of service",
-             damage->first_loss.n_lost, damage->first_loss.n_enabled, damage->first_hit, others);
+             " enabled backends%s of server group \"%s\"%s out of service",
+             damage->first.n, damage->first.of,
+             damage->first.is_of_used ? " with a weight above 0" : "", damage->first_hit, others);
 }
 
 static int refuse(struct plan *plan, const struct damage *damage, const struct refusal *refusal)

@@ -129,6 +129,15 @@ static void look_at_backends(const struct engine *engine, uint64_t now_ns,
     findings->blind_peers = heard_peers(engine, expected & peers & ~voters, now_ns);
 }
 
+/* It stays until the last of its flows is gone. */
+static bool is_deleted(const struct engine *engine, const struct engine_scope *scope)
+{
+    const struct catalog_group *group =
+        engine->catalog == NULL ? NULL : catalog_group_find(engine->catalog, scope->name);
+
+    return group == NULL || group->is_deleted;
+}
+
 static void look_at_groups(const struct engine *engine, struct engine_findings *findings)
 {
     for (uint32_t i = 0; i < engine->n_scopes; i++) {
@@ -138,7 +147,8 @@ static void look_at_groups(const struct engine *engine, struct engine_findings *
 
         if (scope->row.birth == 0 || scope->n_backends == 0 ||
             (scope->result.group_state != GROUP_FAIL_OPEN &&
-             scope->result.group_state != GROUP_CLOSED)) {
+             scope->result.group_state != GROUP_CLOSED) ||
+            is_deleted(engine, scope)) {
             continue;
         }
         if (group->n_groups++ == 0) {

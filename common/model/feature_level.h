@@ -25,6 +25,9 @@
 #define DRAIN_OUTLIVES_REMOVAL_LEVEL 3
 /* From here on the force of a change to many groups must cover the backends that go with them. */
 #define FORCE_COVERS_BOTH_LEVEL 3
+/* From here on a weight that becomes 0 takes a backend out of service, and needs force like the
+ * rest. */
+#define FORCE_COVERS_WEIGHTS_LEVEL 3
 
 /* Of this program: FEATURE_LEVEL. */
 uint8_t feature_level(void);

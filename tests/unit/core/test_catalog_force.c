@@ -100,19 +100,106 @@ static void what_was_out_of_service_does_not_count(void **unused)
     catalog_state_free(state);
 }
 
-static void weights_checks_and_additions_never_need_force(void **unused)
+static void weigh(struct command *c, unsigned first, unsigned last, uint8_t weight)
+{
+    char at[32];
+
+    for (unsigned i = first; i <= last; i++) {
+        sprintf(at, "10.0.0.%u:80", i);
+        build_weight(c, "web", at, weight);
+    }
+}
+
+/* By weight 0 a group could be emptied without a word, all at once or one by one. */
+static void a_weight_of_0_takes_out_of_service_like_a_drain(void **unused)
+{
+    struct catalog_state *state = make_state();
+    struct command c = {0};
+
+    (void)unused;
+    weigh(&c, 1, 4, 0);
+    expect_force(state, &c, 4,
+                 "the change takes 4 of 6 enabled backends with a weight above 0 of server group "
+                 "\"web\" out of service: repeat it with force and the count 4");
+    weigh(&c, 5, 5, 0); /* one of the two that are left */
+    build_commit(state, &c);
+    weigh(&c, 6, 6, 0);
+    expect_force(state, &c, 1,
+                 "the change takes 1 of 1 enabled backends with a weight above 0 of server group "
+                 "\"web\" out of service: repeat it with force and the count 1");
+    weigh(&c, 1, 6, 0); /* so they are */
+    build_commit(state, &c);
+    weigh(&c, 1, 3, 50);
+    build_commit(state, &c);
+    build_admin(&c, "web", "10.0.0.1:80",
+                ADMIN_DRAINING); /* another verb, and those with a weight */
+    build_admin(&c, "web", "10.0.0.2:80", ADMIN_DRAINING);
+    expect_force(state, &c, 2,
+                 "the change takes 2 of 3 enabled backends with a weight above 0 of server group "
+                 "\"web\" out of service: repeat it with force and the count 2");
+    catalog_state_free(state);
+}
+
+static void weights_that_move_to_others_take_nothing_out(void **unused)
+{
+    struct catalog_state *state = make_state();
+    struct command c = {0};
+
+    (void)unused;
+    weigh(&c, 4, 6, 0);
+    build_commit(state, &c);
+    weigh(&c, 1, 3, 0); /* all of those in use, for as many others */
+    weigh(&c, 4, 6, 100);
+    build_commit(state, &c);
+    weigh(&c, 4, 6, 1);
+    build_commit(state, &c);
+    catalog_state_free(state);
+}
+
+/* One that is removed shrinks its group; while it is on its way out the group is as large as it
+ * was. */
+static void a_group_that_is_removed_one_by_one_keeps_its_last(void **unused)
+{
+    struct catalog_state *state = make_state();
+    struct command c = {0};
+
+    (void)unused;
+    build_put(&c, "web", "10.0.0.1:80 10.0.0.2:80 10.0.0.3:80");
+    build_commit(state, &c);
+    build_put(&c, "web", "10.0.0.1:80 10.0.0.2:80");
+    build_commit(state, &c);
+    build_put(&c, "web", "10.0.0.1:80");
+    build_commit(state, &c);
+    build_put(&c, "web", "");
+    expect_force(state, &c, 1,
+                 "the change takes 1 of 1 enabled backends with a weight above 0 of server group "
+                 "\"web\" out of service: repeat it with force and the count 1");
+    catalog_state_free(state);
+}
+
+/* What one version takes and another refuses would make two catalogs of one. */
+static void an_older_version_knows_of_no_weights(void **unused)
+{
+    struct catalog_state *state = catalog_state_new();
+    struct command c = {0};
+
+    (void)unused;
+    build_init(&c, 3)->u.init->feature_level = FORCE_COVERS_WEIGHTS_LEVEL - 1;
+    build_commit(state, &c);
+    build_put(&c, "web", "10.0.0.1:80 10.0.0.2:80 10.0.0.3:80");
+    build_commit(state, &c);
+    weigh(&c, 1, 3, 0);
+    build_commit(state, &c);
+    catalog_state_free(state);
+}
+
+static void checks_and_additions_never_need_force(void **unused)
 {
     struct catalog_state *state = make_state();
     struct command c = {0};
     struct server_group group;
-    char at[32];
 
     (void)unused;
-    for (unsigned i = 1; i <= 6; i++) {
-        sprintf(at, "10.0.0.%u:80", i);
-        build_weight(&c, "web", at, 0);
-    }
-    build_commit(state, &c);
     build_group(&group, "web",
                 "10.0.0.1:80 10.0.0.2:80 10.0.0.3:80 10.0.0.4:80 10.0.0.5:80 10.0.0.6:80 "
                 "10.0.0.7:80 10.0.0.8:80");
@@ -331,7 +418,11 @@ int main(void)
         cmocka_unit_test(half_of_a_group_may_go_more_needs_force),
         cmocka_unit_test(drains_maintenance_and_other_ports_count),
         cmocka_unit_test(what_was_out_of_service_does_not_count),
-        cmocka_unit_test(weights_checks_and_additions_never_need_force),
+        cmocka_unit_test(a_weight_of_0_takes_out_of_service_like_a_drain),
+        cmocka_unit_test(weights_that_move_to_others_take_nothing_out),
+        cmocka_unit_test(a_group_that_is_removed_one_by_one_keeps_its_last),
+        cmocka_unit_test(an_older_version_knows_of_no_weights),
+        cmocka_unit_test(checks_and_additions_never_need_force),
         cmocka_unit_test(groups_of_one_or_two_are_exempt),
         cmocka_unit_test(two_groups_are_counted_together),
         cmocka_unit_test(deleting_a_large_group_needs_force),

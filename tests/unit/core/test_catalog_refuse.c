@@ -349,13 +349,10 @@ static void a_wrong_first_command(void **unused)
 /* The twin: with its guard off each of these would go through. */
 static void a_guard_that_is_switched_off_is_seen(void **unused)
 {
-    static const char *const plants[] = {"catalog-expected-revision",
-                                         "catalog-listener-twice",
-                                         "catalog-node-id-again",
-                                         "catalog-no-voter",
-                                         "catalog-allowed",
-                                         "catalog-at-least",
-                                         "catalog-force"};
+    static const char *const plants[] = {"catalog-expected-revision", "catalog-listener-twice",
+                                         "catalog-node-id-again",     "catalog-no-voter",
+                                         "catalog-allowed",           "catalog-at-least",
+                                         "force-without-weights",     "catalog-force"};
 
     (void)unused;
     for (size_t i = 0; i < sizeof plants / sizeof plants[0]; i++) {
@@ -388,6 +385,11 @@ static void a_guard_that_is_switched_off_is_seen(void **unused)
             break;
         case 5:
             build_put_group(&c, &group);
+            break;
+        case 6:
+            build_weight(&c, "api", "10.0.1.1:80", 0);
+            build_weight(&c, "api", "10.0.1.2:80", 0);
+            build_weight(&c, "api", "10.0.1.3:80", 0);
             break;
         default:
             build_put(&c, "api", "");
