@@ -23,9 +23,9 @@ static bool has_tls_or_grpc_check(const struct server_group *group)
     return group->check.type == CHECK_TYPE_TLS || group->check.type == CHECK_TYPE_GRPC;
 }
 
-static bool has_udp_protocol(const struct server_group *group)
+static bool has_other_protocol(const struct server_group *group)
 {
-    return group->protocol == PROTOCOL_UDP || group->protocol == PROTOCOL_TCP_UDP;
+    return group->protocol != PROTOCOL_TCP;
 }
 
 static bool uses_probers(const struct server_group *group)
@@ -92,7 +92,7 @@ static bool is_graded(const struct server_group *group)
 static const struct leveled_field group_fields[] = {
     {"check.type", 3, has_udp_check},
     {"check.type", 3, has_tls_or_grpc_check},
-    {"protocol", 3, has_udp_protocol},
+    {"protocol", 3, has_other_protocol},
     {"check.probers", 3, uses_probers},
     {"check.recheck", 3, uses_recheck},
     {"check.pacing", 3, has_fixed_pacing},

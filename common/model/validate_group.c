@@ -71,10 +71,6 @@ static int check_place(const struct object *object, const struct server_group *g
     if (rc == 0 && group->type == GROUP_TYPE_INSTANCE) {
         rc = object_refuse_yet(object, "type", "instance", "ip", err);
     }
-    if (rc == 0 && group->protocol == PROTOCOL_GENEVE) {
-        rc = object_refuse_yet(object, "protocol", names_word(&names_protocol, group->protocol),
-                               "tcp", err);
-    }
     if (rc == 0 && group->vpc[0] != '\0') {
         rc = object_refuse(object, err, ERR_INVALID, "vpc is allowed only with type instance");
     }

@@ -586,9 +586,8 @@ static const struct spec_field group_fields[] = {
      .flags = SPEC_BY_PROFILE,
      AT(server_group, protocol),
      .names = &names_protocol,
-     .later = "geneve",
-     .help = "What is forwarded. Groups of udp and tcp_udp are checked, and shown in the table; "
-             "listeners for them come later."},
+     .help = "What is forwarded. Groups of geneve, udp and tcp_udp are checked, and shown in the "
+             "table; listeners for them come later."},
     {.name = "addressFamily",
      .type = SPEC_TYPE_WORD,
      AT(server_group, address_family),

@@ -50,22 +50,18 @@ static void an_nlb_group_is_good_by_its_defaults(void **unused)
     EXPECT_GROUP(g.check.is_enabled = false, 0, "");
 }
 
-static void gwlb_must_write_out_its_protocol_and_clb_nothing(void **unused)
+static void a_group_of_each_profile_is_valid_by_its_defaults(void **unused)
 {
+    static const enum profile profiles[] = {PROFILE_GWLB, PROFILE_NLB, PROFILE_CLB};
     struct server_group group;
     struct errmsg err;
 
     (void)unused;
-    profile_group_defaults(PROFILE_GWLB, PROTOCOL_NONE, &group);
-    strcpy(group.name, "fw");
-    expect(validate_group(&group, &err), &err, ERR_UNAVAILABLE_YET,
-           "server group \"fw\": protocol geneve is not available yet: write `protocol: tcp`");
-    group.protocol = PROTOCOL_TCP;
-    expect(validate_group(&group, &err), &err, 0, "");
-
-    profile_group_defaults(PROFILE_CLB, PROTOCOL_NONE, &group);
-    strcpy(group.name, "web");
-    expect(validate_group(&group, &err), &err, 0, "");
+    for (size_t i = 0; i < sizeof profiles / sizeof profiles[0]; i++) {
+        profile_group_defaults(profiles[i], PROTOCOL_NONE, &group);
+        strcpy(group.name, "web");
+        expect(validate_group(&group, &err), &err, 0, "");
+    }
 }
 
 static void what_a_later_stage_brings_is_refused_by_name(void **unused)
@@ -73,8 +69,6 @@ static void what_a_later_stage_brings_is_refused_by_name(void **unused)
     (void)unused;
     EXPECT_GROUP(g.type = GROUP_TYPE_INSTANCE, ERR_UNAVAILABLE_YET,
                  WEB "type instance is not available yet: write `type: ip`");
-    EXPECT_GROUP(g.protocol = PROTOCOL_GENEVE, ERR_UNAVAILABLE_YET,
-                 WEB "protocol geneve is not available yet: write `protocol: tcp`");
     EXPECT_GROUP(g.scheduler = SCHEDULER_WLC, ERR_UNAVAILABLE_YET,
                  WEB "scheduler wlc is not available yet: write `scheduler: 5-tuple` or `wrr`");
     EXPECT_GROUP(g.profile = PROFILE_GWLB;
@@ -635,7 +629,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_nlb_group_is_good_by_its_defaults),
-        cmocka_unit_test(gwlb_must_write_out_its_protocol_and_clb_nothing),
+        cmocka_unit_test(a_group_of_each_profile_is_valid_by_its_defaults),
         cmocka_unit_test(what_a_later_stage_brings_is_refused_by_name),
         cmocka_unit_test(times_and_thresholds_have_ranges),
         cmocka_unit_test(an_interval_below_the_timeout_is_good),

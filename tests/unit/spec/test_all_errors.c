@@ -55,10 +55,10 @@ static void faults_of_spelling_and_of_meaning_are_told_together(void **state)
 {
     (void)state;
     static const struct told rows[] = {
-        {GROUP("  shceduler: wrr\n  type: instance\n  protocol: geneve\n"),
+        {GROUP("  shceduler: wrr\n  type: instance\n  existingFlows: keep\n"),
          "6:3 unknown field \"shceduler\"; did you mean \"scheduler\"?\n"
          "7:9 type instance is not available yet: write `type: ip`\n"
-         "8:13 protocol geneve is not available yet: write `protocol: tcp`\n"},
+         "8:3 existingFlows is not available yet\n"},
         {GROUP("  backends:\n  - {at: \"10.0.0.1:80\", wieght: 5}\n  - at: \"10.0.0.1:80\"\n"
                "  - at: nowhere\n  - at: \"0.0.0.0:80\"\n  scheduler: rr\n"),
          "7:25 unknown field \"backend 10.0.0.1:80: wieght\"; did you mean \"weight\"?\n"

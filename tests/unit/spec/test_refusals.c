@@ -248,15 +248,9 @@ static void values_of_a_later_stage_are_refused_at_their_place(void **state)
     static const struct refusal rows[] = {
         {GROUP("  type: instance\n"), 6, 9, ERR_UNAVAILABLE_YET,
          "server group \"web\": type instance is not available yet: write `type: ip`"},
-        {GROUP("  protocol: geneve\n"), 6, 13, ERR_UNAVAILABLE_YET,
-         "server group \"web\": protocol geneve is not available yet: write `protocol: tcp`"},
         {GROUP("  scheduler: rr\n"), 6, 14, ERR_UNAVAILABLE_YET,
          "server group \"web\": scheduler rr is not available yet: write `scheduler: 5-tuple` or "
          "`wrr`"},
-        /* The default is at fault, so the profile's word is shown. */
-        {HEAD "  profile: gwlb\n", 5, 12, ERR_UNAVAILABLE_YET,
-         "server group \"web\": protocol geneve is not available yet: write `protocol: tcp` (a "
-         "default of profile gwlb)"},
         {HEAD "  profile: gwlb\n  protocol: tcp\n  check: {tcp: {handshake: full}}\n"
               "  failover: rebalance\n",
          8, 13, ERR_UNAVAILABLE_YET,
