@@ -225,6 +225,41 @@ static void no_explanation_shows_a_row_of_the_specification(void **state)
     }
 }
 
+/* One space for each white place: where lines are broken says nothing. */
+static void one_line(const char *text, char *ret_line, size_t n_bytes)
+{
+    size_t n = 0;
+
+    for (; *text != '\0' && n + 1 < n_bytes; text++) {
+        bool is_space = isspace((unsigned char)*text) != 0;
+
+        if (!is_space || (n > 0 && ret_line[n - 1] != ' ')) {
+            ret_line[n++] = is_space ? ' ' : *text;
+        }
+    }
+    ret_line[n] = '\0';
+}
+
+/* shows: S28 S32 S33 S38 S43 S44 S49 S96 S97 S107 S108 */
+static void all_advice_stands_beside_its_field(void **state)
+{
+    (void)state;
+    static char told[65536];
+
+    for (size_t i = 0; i < N_ADVICE; i++) {
+        char line[256];
+
+        snprintf(line, sizeof line, "explain %s", advice_rows[i].path);
+        struct golden_run run = run_nodectl(line);
+        assert_int_equal(run.status, 0);
+        one_line(run.out, told, sizeof told);
+        if (strstr(told, advice_rows[i].text) == NULL) {
+            fail_msg("nodectl %s does not advise: %s", line, advice_rows[i].text);
+        }
+        run_close(&run);
+    }
+}
+
 static bool has_line_of(const char *text, const char *field)
 {
     size_t n = strlen(field);
@@ -326,6 +361,7 @@ int main(int argc, char *argv[])
         cmocka_unit_test(the_tables_of_commands_and_flags_fit),
         cmocka_unit_test(explanations_are_as_reviewed),
         cmocka_unit_test(no_explanation_shows_a_row_of_the_specification),
+        cmocka_unit_test(all_advice_stands_beside_its_field),
         cmocka_unit_test(a_profile_is_explained_in_all_its_fields),
     };
 
