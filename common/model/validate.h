@@ -23,6 +23,9 @@ struct validate_faults {
     int codes[VALIDATE_FAULTS]; /* ERR_* */
     struct errmsg messages[VALIDATE_FAULTS];
     uint32_t n;
+    /* Set by the caller: checks were refused and left out before, so how many there are says
+     * nothing. */
+    bool has_checks_left_out;
 };
 
 /* All that validate_group finds, in its order, instead of the first. A fault may follow from one
@@ -35,5 +38,12 @@ int validate_listener(const struct listener *listener, struct errmsg *err);
 int validate_settings(const struct cluster_settings *settings, struct errmsg *err);
 int validate_node(const struct member_node *node, struct errmsg *err);
 int validate_key(const struct access_key *key, struct errmsg *err);
+
+/* All that each of these finds, as validate_group_all. */
+void validate_listener_all(const struct listener *listener, struct validate_faults *ret_faults);
+void validate_settings_all(const struct cluster_settings *settings,
+                           struct validate_faults *ret_faults);
+void validate_node_all(const struct member_node *node, struct validate_faults *ret_faults);
+void validate_key_all(const struct access_key *key, struct validate_faults *ret_faults);
 
 #endif

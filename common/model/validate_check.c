@@ -185,9 +185,10 @@ static int check_pass(const struct object *object, const struct server_group *gr
 static int check_list(const struct object *object, const struct server_group *group,
                       struct errmsg *err)
 {
+    bool is_cut = object->faults != NULL && object->faults->has_checks_left_out;
     int rc = 0;
 
-    if (group->n_checks < 2 || group->n_checks > LIMIT_CHECKS) {
+    if ((group->n_checks < 2 && !is_cut) || group->n_checks > LIMIT_CHECKS) {
         return object_refuse(object, err, ERR_INVALID,
                              "checks must be 2..%d; one alone is written `check`, got %u",
                              LIMIT_CHECKS, (unsigned)group->n_checks);
@@ -201,7 +202,7 @@ static int check_list(const struct object *object, const struct server_group *gr
         one.check = is_name(name) ? name : number;
         rc = check_named(&one, group, i, err);
     }
-    return rc == 0 ? check_pass(object, group, err) : rc;
+    return rc == 0 && !is_cut ? check_pass(object, group, err) : rc;
 }
 
 /* `check` beside a list says nothing of its own. */

@@ -36,20 +36,23 @@ int object_refuse(const struct object *object, struct errmsg *err, int code, con
     if (object->check != NULL) {
         name_check(object->check, sentence);
     }
-    if (object->faults != NULL) {
-        struct validate_faults *faults = object->faults;
-
-        if (faults->n < VALIDATE_FAULTS) {
-            faults->codes[faults->n] = code;
-            errmsg_set(&faults->messages[faults->n++], code, "%s \"%s\": %s", object->kind,
-                       object->name, sentence);
-        }
-        return 0;
+    struct validate_faults *faults = object->faults;
+    struct errmsg spare;
+    if (faults != NULL) {
+        err = faults->n < VALIDATE_FAULTS ? &faults->messages[faults->n] : &spare;
     }
     if (object->name == NULL) {
-        return errmsg_set(err, code, "%s: %s", object->kind, sentence);
+        errmsg_set(err, code, "%s: %s", object->kind, sentence);
+    } else {
+        errmsg_set(err, code, "%s \"%s\": %s", object->kind, object->name, sentence);
     }
-    return errmsg_set(err, code, "%s \"%s\": %s", object->kind, object->name, sentence);
+    if (faults == NULL) {
+        return code;
+    }
+    if (faults->n < VALIDATE_FAULTS) {
+        faults->codes[faults->n++] = code;
+    }
+    return 0;
 }
 
 int validate_text(const struct object *object, const char *field, const char *text,

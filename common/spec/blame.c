@@ -103,6 +103,17 @@ static void walk_list(struct blame *blame, const struct spec_list *list,
     offer(blame, find_weak(blame->sentence, list->element_word), node->at);
 }
 
+/* Sentences name address and port also where the document writes both as one. */
+static void offer_parts(struct blame *blame, const struct spec_table *table,
+                        const struct doc_node *endpoint)
+{
+    for (size_t i = 0; i < table->n_fields; i++) {
+        if ((table->fields[i].flags & SPEC_ALTERNATE) != 0) {
+            offer(blame, find_word(blame->sentence, table->fields[i].name), endpoint->at);
+        }
+    }
+}
+
 static void walk(struct blame *blame, const struct spec_table *table, const struct doc_node *map,
                  const char *prefix)
 {
@@ -118,7 +129,9 @@ static void walk(struct blame *blame, const struct spec_table *table, const stru
         offer(blame, find_word(blame->sentence, path),
               field->type == SPEC_TYPE_OBJECT ? child->key_at : child->at);
         offer(blame, find_weak(blame->sentence, field->name), child->at);
-        if (field->type == SPEC_TYPE_OBJECT && child->kind == DOC_MAP) {
+        if (field->type == SPEC_TYPE_ENDPOINT) {
+            offer_parts(blame, table, child);
+        } else if (field->type == SPEC_TYPE_OBJECT && child->kind == DOC_MAP) {
             char inner[READ_PATH_BYTES];
 
             snprintf(inner, sizeof inner, "%.*s.", (int)sizeof inner - 2, path);

@@ -23,6 +23,8 @@ struct doc_reader {
     size_t n_bytes;
     struct block *blocks;
     uint32_t n_nodes;
+    struct doc_twice twice[SPEC_ERRORS + 1];
+    uint32_t n_twice;
     bool has_ended;
 };
 
@@ -57,6 +59,7 @@ static void arena_empty(struct doc_reader *reader)
         reader->blocks = next;
     }
     reader->n_nodes = 0;
+    reader->n_twice = 0;
 }
 
 static struct spec_position position(const yaml_mark_t *mark)
@@ -206,7 +209,7 @@ static int build_scalar(struct doc_reader *reader, const yaml_event_t *event,
 static int build(struct doc_reader *reader, yaml_event_t *event, unsigned depth,
                  struct doc_node **ret_node, struct spec_error *err);
 
-/* The key whose event was read; refuses what is no plain, new word. */
+/* The key whose event was read; refuses what is no plain word. */
 static int check_key(const struct doc_node *map, const yaml_event_t *event, struct spec_error *err)
 {
     struct spec_position at = position(&event->start_mark);
@@ -226,12 +229,6 @@ static int check_key(const struct doc_node *map, const yaml_event_t *event, stru
         return refuse(err, at, ERR_INVALID,
                       "merge keys (<<) are not supported: write each value out");
     }
-    const struct doc_node *other = doc_find(map, key);
-    if (other != NULL) {
-        err->at = at;
-        return errmsg_set(&err->message, ERR_INVALID, "\"%.80s\" is set twice: first on line %u",
-                          key, (unsigned)other->key_at.line);
-    }
     if (map->n_children >= LIMIT_SPEC_KEYS) {
         err->at = at;
         return errmsg_set(&err->message, ERR_LIMIT, "more than %d fields in one mapping",
@@ -240,7 +237,16 @@ static int check_key(const struct doc_node *map, const yaml_event_t *event, stru
     return 0;
 }
 
-/* One `key: value` whose key is in `event`. */
+static void note_twice(struct doc_reader *reader, const struct doc_node *child,
+                       const struct doc_node *first)
+{
+    if (reader->n_twice < sizeof reader->twice / sizeof reader->twice[0]) {
+        reader->twice[reader->n_twice++] = (struct doc_twice){
+            .key = child->key, .at = child->key_at, .first_line = first->key_at.line};
+    }
+}
+
+/* One `key: value` whose key is in `event`. *ret_child: NULL = the map has that key already. */
 static int build_entry(struct doc_reader *reader, const struct doc_node *map, yaml_event_t *event,
                        unsigned depth, struct doc_node **ret_child, struct spec_error *err)
 {
@@ -267,7 +273,12 @@ static int build_entry(struct doc_reader *reader, const struct doc_node *map, ya
     }
     child->key = key;
     child->key_at = key_at;
-    *ret_child = child;
+    const struct doc_node *first = doc_find(map, key);
+    if (first != NULL) {
+        note_twice(reader, child, first);
+    } else {
+        *ret_child = child;
+    }
     return 0;
 }
 
@@ -299,6 +310,9 @@ static int build_children(struct doc_reader *reader, struct doc_node *node, unsi
         yaml_event_delete(&event);
         if (rc != 0) {
             return rc;
+        }
+        if (child == NULL) {
+            continue;
         }
         if (last == NULL) {
             node->first = child;
@@ -450,6 +464,12 @@ int doc_reader_next(struct doc_reader *reader, const struct doc_node **ret_root,
     reader->has_ended = true;
     *ret_root = NULL;
     return 0;
+}
+
+const struct doc_twice *doc_reader_twice(const struct doc_reader *reader, uint32_t *ret_n)
+{
+    *ret_n = reader->n_twice;
+    return reader->twice;
 }
 
 const struct doc_node *doc_find(const struct doc_node *map, const char *key)

@@ -3,8 +3,9 @@
  * What the rest of common/spec reads. A scalar stays the text that was written (`no` is "no"):
  * types come from the field tables, never from YAML. JSON is read as YAML's flow style. Refused,
  * because they hide what a document says or let a small file grow without bound: anchors, aliases,
- * tags, merge keys, keys that are not plain words, the same key twice. Depth, size, number of
- * values and keys are bounded (LIMIT_SPEC_*). */
+ * tags, merge keys, keys that are not plain words. A key that a mapping has again is left out of
+ * the tree and told apart (doc_reader_twice), so that the rest can be judged. Depth, size, number
+ * of values and keys are bounded (LIMIT_SPEC_*). */
 #ifndef JURY_SPEC_DOC_H
 #define JURY_SPEC_DOC_H
 
@@ -44,6 +45,15 @@ void doc_reader_free(struct doc_reader *reader);
  * afterwards. */
 int doc_reader_next(struct doc_reader *reader, const struct doc_node **ret_root,
                     struct spec_error *err);
+
+/* Keys of the document that was read last which their mappings have already, in its order; at most
+ * one more than SPEC_ERRORS. Valid as long as the tree. */
+struct doc_twice {
+    const char *key;
+    struct spec_position at;
+    uint32_t first_line;
+};
+const struct doc_twice *doc_reader_twice(const struct doc_reader *reader, uint32_t *ret_n);
 
 /* The value of a key of a map, or NULL. */
 const struct doc_node *doc_find(const struct doc_node *map, const char *key);

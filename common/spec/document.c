@@ -161,183 +161,32 @@ static void start_group(struct reading *reading, const struct doc_node *spec,
     read_start_check(reading, peek_map(spec, "check"), &group->check);
 }
 
-struct numbered_backend {
-    struct endpoint at;
-    const struct doc_node *node;
-    uint32_t index;
-};
-
-static int compare_numbered(const void *a, const void *b)
-{
-    const struct numbered_backend *left = a;
-    const struct numbered_backend *right = b;
-    int order = endpoint_compare(&left->at, &right->at);
-
-    return order != 0 ? order : (left->index > right->index) - (left->index < right->index);
-}
-
-/* Whether an element of the list says where the backend is. */
-static bool is_read(const struct endpoint *at)
-{
-    return at->port != 0 && at->addr.family != ADDR_NONE;
-}
-
-/* Case A24. The first of a pair that is in the document twice is the one to keep. */
-static int check_duplicates(struct reading *reading, const struct server_group *group,
-                            const struct doc_node *list)
-{
-    char text[ENDPOINT_TEXT_BYTES];
-    uint32_t n = 0;
-    int rc = 0;
-    struct numbered_backend *sorted = calloc(group->n_backends + 1, sizeof *sorted);
-
-    if (sorted == NULL) {
-        return read_refuse(reading, list->at, ERR_NOMEM, "out of memory");
-    }
-    uint32_t index = 0;
-    for (const struct doc_node *child = list->first; child != NULL; child = child->next, index++) {
-        const struct endpoint *at = &group->backends[index].at;
-
-        if (is_read(at)) {
-            sorted[n++] = (struct numbered_backend){*at, child, index};
-        }
-    }
-    assert(index == group->n_backends);
-    qsort(sorted, n, sizeof *sorted, compare_numbered);
-    const struct numbered_backend *worst = NULL;
-    const struct numbered_backend *first = NULL;
-    for (uint32_t i = 1; i < n; i++) {
-        if (endpoint_compare(&sorted[i - 1].at, &sorted[i].at) == 0 &&
-            (worst == NULL || sorted[i].index < worst->index)) {
-            worst = &sorted[i];
-            first = &sorted[i - 1];
-        }
-    }
-    if (worst != NULL) {
-        rc = read_refuse(reading, worst->node->at, ERR_INVALID,
-                         "backend %s is listed twice: first on line %u",
-                         endpoint_format(&worst->at, text), (unsigned)first->node->at.line);
-    }
-    free(sorted);
-    return rc;
-}
-
-/* Without those whose address or port was not read, and those that are there already: the others
- * are judged. Sorted. */
-static void drop_unfit(struct server_group *group, bool has_duplicates)
-{
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < group->n_backends; i++) {
-        const struct backend *backend = &group->backends[i];
-        bool is_again = has_duplicates && n > 0 &&
-                        endpoint_compare(&group->backends[n - 1].at, &backend->at) == 0;
-
-        if (is_read(&backend->at) && !is_again) {
-            group->backends[n++] = *backend;
-        }
-    }
-    group->n_backends = n;
-}
-
-/* The first of two of one name is the one to keep; the others are dropped, so that what is wrong
- * with them is not told of it. */
-static int drop_namesakes(struct reading *reading, const struct doc_node *list,
-                          struct server_group *group)
-{
-    uint32_t n = 0, index = 0;
-    int first = 0;
-
-    for (const struct doc_node *child = list->first; child != NULL; child = child->next, index++) {
-        const struct named_check *check = &group->checks[index];
-        bool is_again = false;
-
-        for (uint32_t i = 0; i < n && check->name[0] != '\0'; i++) {
-            is_again = is_again || strcmp(group->checks[i].name, check->name) == 0;
-        }
-        if (is_again) {
-            int rc =
-                read_refuse(reading, child->at, ERR_INVALID,
-                            "check %s is listed twice: names are the checks' own", check->name);
-            first = first != 0 ? first : rc;
-        } else {
-            group->checks[n++] = *check;
-        }
-    }
-    group->n_checks = n;
-    return first;
-}
-
-static int check_excluded(struct reading *reading, const struct doc_node *spec)
-{
-    const struct doc_node *checks = doc_find(spec, "checks");
-
-    return checks == NULL || doc_find(spec, "check") == NULL
-               ? 0
-               : read_refuse(reading, checks->key_at, ERR_INVALID,
-                             "check and checks exclude each other: write one of them");
-}
-
-static int finish_group(struct reading *reading, const struct doc_node *spec,
-                        struct server_group *group, struct validate_faults *ret_faults)
-{
-    const struct doc_node *list = doc_find(spec, "backends");
-    int rc = 0;
-
-    if (list != NULL && list->kind == DOC_LIST && group->n_backends == list->n_children) {
-        rc = plant_is("spec-twice") ? 0 : check_duplicates(reading, group, list);
-        if (rc == ERR_NOMEM) {
-            return rc;
-        }
-        server_group_sort_backends(group);
-        drop_unfit(group, rc != 0);
-    }
-    int excluded = check_excluded(reading, spec);
-    rc = rc != 0 ? rc : excluded;
-    const struct doc_node *checks = doc_find(spec, "checks");
-    if (checks != NULL && checks->kind == DOC_LIST && group->n_checks == checks->n_children) {
-        int twice = drop_namesakes(reading, checks, group);
-        rc = rc != 0 ? rc : twice;
-    }
-    if (group->n_checks != 0 && group->pass.kind == RULE_NONE) {
-        group->pass.kind = RULE_ALL;
-    }
-    server_group_settle(group);
-    validate_group_all(group, ret_faults);
-    return rc;
-}
-
 /* The checks of the whole object, also of one that was read in part. The faults that the model
  * finds have no place yet. */
 static int finish(struct reading *reading, enum spec_kind kind, const struct doc_node *spec,
                   void *base, struct validate_faults *ret_faults)
 {
-    struct errmsg *message = &ret_faults->messages[0];
-    int code = 0;
-
     switch (kind) {
     case SPEC_GROUP:
-        return finish_group(reading, spec, base, ret_faults);
+        return read_finish_group(reading, spec, base, ret_faults);
     case SPEC_LISTENER:
         ((struct listener *)base)->port_last = ((struct listener *)base)->at.port;
-        code = validate_listener(base, message);
-        break;
+        validate_listener_all(base, ret_faults);
+        return 0;
     case SPEC_CLUSTER_SETTINGS:
-        code = validate_settings(base, message);
-        break;
+        validate_settings_all(base, ret_faults);
+        return 0;
     case SPEC_NODE:
-        code = validate_node(base, message);
-        break;
+        validate_node_all(base, ret_faults);
+        return 0;
     case SPEC_KEY:
-        code = validate_key(base, message);
-        break;
+        validate_key_all(base, ret_faults);
+        return 0;
     case SPEC_KIND_NONE:
-        assert(false);
-        return ERR_INTERNAL;
+        break;
     }
-    ret_faults->codes[0] = code;
-    ret_faults->n = code != 0;
-    return 0;
+    assert(false);
+    return ERR_INTERNAL;
 }
 
 /* Find the place of the model's sentence. Where nothing that the document says is at fault, it is a
@@ -372,6 +221,22 @@ static bool is_told(const struct spec_errors *errors, uint32_t first, struct spe
     return false;
 }
 
+/* The model does not know the name that was refused: `server group "":` is called as it is
+ * written. */
+static void name_subject(const struct reading *reading, const struct spec_kind_info *kind,
+                         struct errmsg *sentence)
+{
+    char nameless[READ_SUBJECT_BYTES];
+    struct errmsg named;
+
+    snprintf(nameless, sizeof nameless, "%s \"\": ", kind->object);
+    if (strncmp(sentence->text, nameless, strlen(nameless)) == 0) {
+        snprintf(named.text, sizeof named.text, "%s: %.350s", reading->subject,
+                 sentence->text + strlen(nameless));
+        *sentence = named;
+    }
+}
+
 /* Tell what the model found: one fault a place, since a second one follows from the first or can
  * wait for it, and none that may come from a field that was not read. Returns the first code. */
 static int tell_faults(struct reading *reading, const struct spec_kind_info *kind,
@@ -385,6 +250,7 @@ static int tell_faults(struct reading *reading, const struct spec_kind_info *kin
         struct spec_position at = place_fault(kind, root, sentence);
         struct spec_error spare;
 
+        name_subject(reading, kind, sentence);
         if (is_told(reading->errors, first, at) ||
             (!is_whole && read_names_unread(reading, kind, root, sentence->text))) {
             continue;
@@ -438,45 +304,43 @@ static int read_body(struct reading *reading, const struct spec_kind_info *kind,
         return rc;
     }
     int in_whole = tell_faults(reading, kind, root, first, &faults);
-    qsort(&reading->errors->items[first], reading->errors->n - first,
-          sizeof reading->errors->items[0], compare_places);
     return rc != 0 ? rc : in_whole;
 }
 
-int read_document(const struct doc_node *root, struct spec_document *ret_document,
-                  struct spec_errors *errors)
+/* Envelope, fields, checks of the whole object. */
+static int read_parts(struct reading *reading, const struct doc_node *root,
+                      struct spec_document *ret_document)
 {
-    struct reading reading = {.errors = errors, .subject = "document"};
     const struct spec_kind_info *kind = NULL;
 
     if (root->kind != DOC_MAP) {
-        return read_refuse(&reading, root->at, ERR_INVALID,
+        return read_refuse(reading, root->at, ERR_INVALID,
                            "must be a mapping with apiVersion, kind, metadata and spec, got %s",
                            doc_kind_word(root));
     }
-    int rc = check_api_version(&reading, root);
+    int rc = check_api_version(reading, root);
     if (rc == 0) {
-        rc = find_kind(&reading, root, &kind);
+        rc = find_kind(reading, root, &kind);
     }
     if (rc != 0) {
         return rc;
     }
     assert(kind != NULL);
-    set_subject(&reading, kind, root);
-    reading.spec = kind->spec;
-    rc = check_envelope_keys(&reading, root);
+    set_subject(reading, kind, root);
+    reading->spec = kind->spec;
+    rc = check_envelope_keys(reading, root);
     if (rc != 0) {
         return rc;
     }
     struct spec_document document = {.kind = (uint8_t)kind->kind, .at = root->at};
     void *base = calloc(1, kind->bytes);
     if (base == NULL) {
-        return read_refuse(&reading, root->at, ERR_NOMEM, "out of memory");
+        return read_refuse(reading, root->at, ERR_NOMEM, "out of memory");
     }
     document.u.group = base;
-    rc = read_body(&reading, kind, root, base);
+    rc = read_body(reading, kind, root, base);
     if (rc == 0 && read_remarks(kind, root, &document) != 0) {
-        rc = read_refuse(&reading, root->at, ERR_NOMEM, "out of memory");
+        rc = read_refuse(reading, root->at, ERR_NOMEM, "out of memory");
     }
     if (rc != 0) {
         read_document_close(&document);
@@ -484,4 +348,35 @@ int read_document(const struct doc_node *root, struct spec_document *ret_documen
     }
     *ret_document = document;
     return 0;
+}
+
+/* Keys that stand twice in a mapping: the first one is judged with the rest. */
+static int note_twice(struct reading *reading, const struct doc_reader *reader)
+{
+    uint32_t n = 0;
+    const struct doc_twice *twice = doc_reader_twice(reader, &n);
+
+    for (uint32_t i = 0; i < n; i++) {
+        read_refuse(reading, twice[i].at, ERR_INVALID, "\"%.80s\" is set twice: first on line %u",
+                    twice[i].key, (unsigned)twice[i].first_line);
+    }
+    return n == 0 ? 0 : ERR_INVALID;
+}
+
+int read_document(const struct doc_reader *reader, const struct doc_node *root,
+                  struct spec_document *ret_document, struct spec_errors *errors)
+{
+    struct reading reading = {.errors = errors, .subject = "document"};
+    struct spec_document document = {0};
+    uint32_t first = errors->n;
+    int rc = read_parts(&reading, root, &document);
+    int twice = note_twice(&reading, reader);
+
+    qsort(&errors->items[first], errors->n - first, sizeof errors->items[0], compare_places);
+    if (rc == 0 && twice == 0) {
+        *ret_document = document;
+    } else if (rc == 0) {
+        read_document_close(&document);
+    }
+    return rc != 0 ? rc : twice;
 }

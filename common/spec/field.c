@@ -132,6 +132,24 @@ static const char *to_lower(const char *word, char text[65])
     return text;
 }
 
+/* The one word that is a part of what was written, as 1.2 of TLSv1.2; NULL: none, or several. */
+static const char *only_part(const char *low, const char *const words[], size_t n_words)
+{
+    const char *found = NULL;
+    char part[65];
+
+    for (size_t i = 0; i < n_words; i++) {
+        if (strlen(words[i]) < 3 || strstr(low, to_lower(words[i], part)) == NULL) {
+            continue;
+        }
+        if (found != NULL) {
+            return NULL;
+        }
+        found = words[i];
+    }
+    return found;
+}
+
 const char *spec_nearest(const char *word, const char *const words[], size_t n_words)
 {
     char low[65];
@@ -154,5 +172,5 @@ const char *spec_nearest(const char *word, const char *const words[], size_t n_w
             best = words[i];
         }
     }
-    return best;
+    return best != NULL ? best : only_part(low, words, n_words);
 }

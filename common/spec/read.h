@@ -2,6 +2,7 @@
 #ifndef JURY_SPEC_READ_H
 #define JURY_SPEC_READ_H
 
+#include "common/model/validate.h"
 #include "common/spec/doc.h"
 #include "common/spec/field.h"
 
@@ -37,13 +38,19 @@ int read_refuse(struct reading *reading, struct spec_position at, int code, cons
 
 /* One document of any kind: envelope, fields, checks of the whole object. On failure nothing is
  * left to free. */
-int read_document(const struct doc_node *root, struct spec_document *ret_document,
-                  struct spec_errors *errors);
+int read_document(const struct doc_reader *reader, const struct doc_node *root,
+                  struct spec_document *ret_document, struct spec_errors *errors);
 void read_document_close(struct spec_document *document);
 
 /* Read all fields of a mapping into the struct and check that none is missing. What a list
  * allocates is owned by the struct, also on failure. */
 int read_table(struct reading *reading, const struct read_place *place);
+
+/* The checks of a whole group, also of one that was read in part: what it has twice is refused,
+ * and left out of what the model judges. spec: of the document. ret_faults: the model's, which have
+ * no place yet. Errors: the first refusal's; ERR_NOMEM. */
+int read_finish_group(struct reading *reading, const struct doc_node *spec,
+                      struct server_group *group, struct validate_faults *ret_faults);
 
 /* What a check starts from: the profile's defaults for its type, which is looked up first, and what
  * hangs on it. map: NULL = nothing is written. */

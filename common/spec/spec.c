@@ -121,7 +121,7 @@ static int read_next(struct spec_set *set, struct doc_reader *reader, struct spe
 
     *ret_is_last = rc != 0 || root == NULL;
     if (rc == 0 && root != NULL) {
-        rc = read_document(root, &document, errors);
+        rc = read_document(reader, root, &document, errors);
         if (rc != 0) {
             return rc; /* and noted */
         }
@@ -162,20 +162,30 @@ static int read_all(struct spec_set *set, const char *text, size_t n_bytes,
     return first;
 }
 
-static int add_file(struct spec_set *set, const char *file)
+static int add_file(struct spec_set *set, const char *file, const char *text, size_t n_bytes)
 {
-    char **grown = realloc(set->files, (set->n_files + 1) * sizeof set->files[0]);
+    char **files = realloc(set->files, (set->n_files + 1) * sizeof set->files[0]);
 
-    if (grown == NULL) {
+    set->files = files != NULL ? files : set->files;
+    struct spec_text *texts = realloc(set->texts, (set->n_files + 1) * sizeof set->texts[0]);
+    set->texts = texts != NULL ? texts : set->texts;
+    char *name = strdup(file);
+    char *bytes = malloc(n_bytes + 1);
+    if (files == NULL || texts == NULL || name == NULL || bytes == NULL) {
+        free(name);
+        free(bytes);
         return ERR_NOMEM;
     }
-    set->files = grown;
-    set->files[set->n_files] = strdup(file);
-    if (set->files[set->n_files] == NULL) {
-        return ERR_NOMEM;
-    }
-    set->n_files++;
+    memcpy(bytes, text, n_bytes);
+    files[set->n_files] = name;
+    texts[set->n_files++] = (struct spec_text){bytes, n_bytes};
     return 0;
+}
+
+static void drop_file(struct spec_set *set)
+{
+    free(set->files[--set->n_files]);
+    free(set->texts[set->n_files].bytes);
 }
 
 /* The line that an error is on: libyaml counts \n, \r and \r\n, and the wide line ends of Unicode,
@@ -214,13 +224,14 @@ int spec_read(struct spec_set *set, const char *file, const char *text, size_t n
 {
     uint32_t n_before = set->n_documents;
     struct spec_error spare;
-    int rc = add_file(set, file);
+    bool is_large = n_bytes > LIMIT_SPEC_FILE_BYTES;
+    int rc = add_file(set, file, text, is_large ? 0 : n_bytes);
 
     memset(ret_errors, 0, sizeof *ret_errors);
     if (rc != 0) {
         return errmsg_set(&read_error_new(ret_errors, &spare)->message, rc, "out of memory");
     }
-    if (n_bytes > LIMIT_SPEC_FILE_BYTES) {
+    if (is_large) {
         rc = errmsg_set(&read_error_new(ret_errors, &spare)->message, ERR_LIMIT,
                         "the file has %zu bytes, the limit is %d", n_bytes, LIMIT_SPEC_FILE_BYTES);
     } else {
@@ -232,7 +243,7 @@ int spec_read(struct spec_set *set, const char *file, const char *text, size_t n
     while (set->n_documents > n_before) {
         read_document_close(&set->documents[--set->n_documents]);
     }
-    free(set->files[--set->n_files]);
+    drop_file(set);
     if (set->n_files == 0) {
         spec_set_close(set); /* nothing is left that the caller would have to close */
     }
@@ -249,12 +260,36 @@ void spec_set_close(struct spec_set *set)
     for (uint32_t i = 0; i < set->n_documents; i++) {
         read_document_close(&set->documents[i]);
     }
-    for (uint32_t i = 0; i < set->n_files; i++) {
-        free(set->files[i]);
+    while (set->n_files > 0) {
+        drop_file(set);
     }
     free(set->documents);
     free(set->files);
+    free(set->texts);
     *set = (struct spec_set){0};
+}
+
+void spec_locate(const struct spec_set *set, uint32_t document, struct spec_error *error)
+{
+    const struct spec_document *of = &set->documents[document];
+    const struct spec_text *text = &set->texts[of->file];
+    struct doc_reader *reader = doc_reader_new(text->bytes, text->n_bytes);
+    const struct doc_node *root = NULL;
+    struct spec_error ignored = {0};
+    int rc = reader == NULL ? ERR_NOMEM : 0;
+
+    error->at = of->at;
+    /* It was read before, so only memory can be short. */
+    while (rc == 0 && (root == NULL || root->at.line != of->at.line)) {
+        rc = doc_reader_next(reader, &root, &ignored);
+        rc = rc == 0 && root == NULL ? ERR_NOTFOUND : rc;
+    }
+    if (rc == 0) {
+        error->at =
+            read_blame(spec_kind_info((enum spec_kind)of->kind), root, of->at, &error->message);
+    }
+    doc_reader_free(reader);
+    quote_source(text->bytes, text->n_bytes, error);
 }
 
 char *spec_error_format(const struct spec_error *error, const char *file,

@@ -81,11 +81,17 @@ struct spec_document {
     uint32_t n_remarks;
 };
 
+struct spec_text {
+    char *bytes; /* owned */
+    size_t n_bytes;
+};
+
 /* All documents of one or more files, in the order in which they were read. Zero-initialise. */
 struct spec_set {
     struct spec_document *documents; /* owned */
     uint32_t n_documents;
-    char **files; /* owned names, for messages */
+    char **files;            /* owned names, for messages */
+    struct spec_text *texts; /* owned, one a file: for places that are asked for later */
     uint32_t n_files;
 };
 
@@ -100,6 +106,11 @@ struct spec_set {
 int spec_read(struct spec_set *set, const char *file, const char *text, size_t n_bytes,
               struct spec_errors *ret_errors);
 void spec_set_close(struct spec_set *set);
+
+/* Where in a document of the set the fault lies that a sentence of the cluster tells about: sets
+ * place and source line of the error, and spells the fields of its message as documents do. Where
+ * the sentence names nothing that the document sets, it is the document. */
+void spec_locate(const struct spec_set *set, uint32_t document, struct spec_error *error);
 
 /* "Group", "Listener" ...; "?" for others. */
 const char *spec_kind_word(enum spec_kind kind);

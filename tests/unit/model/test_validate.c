@@ -503,7 +503,8 @@ static void listeners_are_checked(void **unused)
     l = good;
     l.protocol = PROTOCOL_UDP;
     expect(validate_listener(&l, &err), &err, ERR_UNAVAILABLE_YET,
-           "listener \"front\": protocol udp is not available yet: write `protocol: tcp`");
+           "listener \"front\": protocol udp is not available yet: listeners serve tcp so far; "
+           "leave this one out, its group is checked without it");
     l = good;
     l.at.addr = (struct addr){0};
     expect(validate_listener(&l, &err), &err, ERR_INVALID,

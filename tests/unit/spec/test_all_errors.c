@@ -64,12 +64,13 @@ static void faults_of_spelling_and_of_meaning_are_told_together(void **state)
          "7:25 unknown field \"backend 10.0.0.1:80: wieght\"; did you mean \"weight\"?\n"
          "8:5 backend 10.0.0.1:80 is listed twice: first on line 7\n"
          "9:9 backend 3: at: \"nowhere\" has no port: write address:port\n"
-         "10:5 backend 0.0.0.0:80: the address is the unspecified address\n"
+         "10:9 backend 0.0.0.0:80: the address is the unspecified address\n"
          "11:14 scheduler rr is not available yet: write `scheduler: 5-tuple` or `wrr`\n"},
         {GROUP("  check:\n    tcp: {handshake: half-open, close: fin}\n"),
          "7:40 check.tcp.close fin is allowed only with check.tcp.handshake full\n"},
         {LISTENER("  at: \"127.0.0.1:80\"\n  group: web\n  protocol: udp\n  porxy: 1\n"),
-         "7:13 protocol udp is not available yet: write `protocol: tcp`\n"
+         "7:13 protocol udp is not available yet: listeners serve tcp so far; leave this one out, "
+         "its group is checked without it\n"
          "8:3 unknown field \"porxy\"\n"},
     };
     check_told(rows, sizeof rows / sizeof rows[0]);
@@ -104,11 +105,102 @@ static void what_may_follow_from_a_field_that_was_not_read_is_not_told(void **st
     check_told(rows, sizeof rows / sizeof rows[0]);
 }
 
+/* It was the only fault that was told. */
+static void a_key_that_is_set_twice_hides_no_other_fault(void **state)
+{
+    (void)state;
+    static const struct told rows[] = {
+        {GROUP("  rule: any\n  rule: majority\n  check: {timeout: 5, port: 1, port: 2}\n"),
+         "7:3 \"rule\" is set twice: first on line 6\n"
+         "8:20 check.timeout: \"5\" is not a time: write a number and a unit such as 5s, 250ms or "
+         "5m (allowed: 100ms..5m)\n"
+         "8:32 \"port\" is set twice: first on line 8\n"},
+        /* The first one counts for what is told beside. */
+        {GROUP("  type: instance\n  type: ip\n"),
+         "6:9 type instance is not available yet: write `type: ip`\n"
+         "7:3 \"type\" is set twice: first on line 6\n"},
+        {GROUP("  rule: any\n  rule: {down: any, down: all}\n---\n") LISTENER("  at: nowhere\n"),
+         "7:3 \"rule\" is set twice: first on line 6\n"
+         "7:21 \"down\" is set twice: first on line 7\n"
+         "13:7 at: \"nowhere\" has no port: write address:port\n"},
+    };
+    check_told(rows, sizeof rows / sizeof rows[0]);
+}
+
+/* "checks must be 2..8, got 1" of a list of two. */
+static void checks_that_are_left_out_are_not_counted(void **state)
+{
+    (void)state;
+    static const struct told rows[] = {
+        {GROUP("  checks:\n  - {name: a}\n  - {name: a, type: http}\n"),
+         "8:5 check a is listed twice: names are the checks' own\n"},
+        {GROUP("  pass: at-least 2\n  checks:\n  - {name: a}\n  - {name: a, port: 1}\n"),
+         "9:5 check a is listed twice: names are the checks' own\n"},
+        {GROUP("  checks:\n  - {name: a, class: dependency}\n  - {name: a}\n"),
+         "8:5 check a is listed twice: names are the checks' own\n"},
+        {GROUP("  checks:\n  - {name: a, tcp: {close: fin, handshake: half-open}}\n"
+               "  - {name: a}\n"),
+         "7:28 check a: tcp.close fin is allowed only with tcp.handshake full\n"
+         "8:5 check a is listed twice: names are the checks' own\n"},
+        {GROUP("  checks:\n  - {name: a}\n"),
+         "7:3 checks must be 2..8; one alone is written `check`, got 1\n"},
+    };
+    check_told(rows, sizeof rows / sizeof rows[0]);
+}
+
+/* `server group "":` */
+static void an_object_whose_name_is_refused_is_called_as_it_is_written(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"w", "server group \"w\": check.tcp.close fin is allowed only"},
+        {"", "server group: check.tcp.close fin is allowed only"},
+        {"9web", "server group \"9web\": check.tcp.close fin is allowed only"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct spec_set set = {0};
+        struct spec_errors errors;
+        char text[512];
+
+        snprintf(text, sizeof text,
+                 "apiVersion: jury/v1\nkind: Group\nmetadata: {name: \"%s\"}\nspec:\n"
+                 "  profile: nlb\n  check: {tcp: {handshake: half-open, close: fin}}\n",
+                 rows[i][0]);
+        assert_int_equal(spec_read(&set, "f.yaml", text, strlen(text), &errors), ERR_INVALID);
+        assert_int_equal(errors.n, 2);
+        assert_memory_equal(errors.items[1].message.text, rows[i][1], strlen(rows[i][1]));
+    }
+}
+
+static void all_faults_of_listeners_nodes_and_settings_are_told(void **state)
+{
+    (void)state;
+    static const struct told rows[] = {
+        {LISTENER("  at: \"224.0.0.1:80\"\n  group: web\n  protocol: udp\n"),
+         "5:7 address 224.0.0.1 is a multicast address\n"
+         "7:13 protocol udp is not available yet: listeners serve tcp so far; leave this one out, "
+         "its "
+         "group is checked without it\n"},
+        {"apiVersion: jury/v1\nkind: Node\nspec:\n  id: 4\n"
+         "  key: 6f1d0a5b9c3e47d28a1b5c6d7e8f90123456789abcdef0123456789abcdef012\n"
+         "  endpoints:\n  - {host: \"a b\", meshPort: 1, raftPort: 2}\n"
+         "  - {host: b, meshPort: 7, raftPort: 7}\n",
+         "7:12 endpoint host \"a b\" is neither a DNS name nor an IP address without brackets\n"
+         "8:25 endpoint b: meshPort and raftPort must differ, both are 7\n"},
+    };
+    check_told(rows, sizeof rows / sizeof rows[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(faults_of_spelling_and_of_meaning_are_told_together),
         cmocka_unit_test(what_may_follow_from_a_field_that_was_not_read_is_not_told),
+        cmocka_unit_test(a_key_that_is_set_twice_hides_no_other_fault),
+        cmocka_unit_test(checks_that_are_left_out_are_not_counted),
+        cmocka_unit_test(an_object_whose_name_is_refused_is_called_as_it_is_written),
+        cmocka_unit_test(all_faults_of_listeners_nodes_and_settings_are_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

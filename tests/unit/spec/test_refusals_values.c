@@ -196,9 +196,9 @@ static void endpoints_in_ambiguous_spellings_are_refused(void **state)
          "port"},
         {GROUP("  backends:\n  - {address: 10.0.0.1, port: 0}\n"), 7, 31, ERR_INVALID,
          "server group \"web\": backend 10.0.0.1:0: port must be 1..65535, got \"0\""},
-        {GROUP("  backends:\n  - at: 0.0.0.0:80\n"), 7, 5, ERR_INVALID,
+        {GROUP("  backends:\n  - at: 0.0.0.0:80\n"), 7, 9, ERR_INVALID,
          "server group \"web\": backend 0.0.0.0:80: the address is the unspecified address"},
-        {GROUP("  addressFamily: ipv4\n  backends:\n  - at: \"[fd00::1]:80\"\n"), 8, 5, ERR_INVALID,
+        {GROUP("  addressFamily: ipv4\n  backends:\n  - at: \"[fd00::1]:80\"\n"), 8, 9, ERR_INVALID,
          "server group \"web\": backend [fd00::1]:80: the address must be an IPv4 address "
          "(addressFamily ipv4)"},
         {LISTENER("  group: web\n  at: \":80\"\n"), 6, 7, ERR_INVALID,
