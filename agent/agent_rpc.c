@@ -197,6 +197,7 @@ struct check_job {
     struct catalog *catalog; /* reference */
     struct command *command; /* owned */
     struct apply_answer answer;
+    struct catalog_refusals refusals;
     struct errmsg err;
     int rc;
 };
@@ -205,7 +206,8 @@ static void run_check(uv_work_t *work)
 {
     struct check_job *job = work->data;
 
-    job->rc = rpc_check_catalog(job->catalog, job->command, &job->answer, &job->err);
+    job->rc =
+        rpc_check_catalog(job->catalog, job->command, &job->answer, &job->refusals, &job->err);
 }
 
 static void free_check(struct check_job *job)
@@ -226,6 +228,7 @@ static void on_checked(uv_work_t *work, int status)
         const struct rpc_done done = {.outcome = job->rc == 0 ? RPC_DONE : RPC_NOT_READY,
                                       .revision = catalog_revision(job->catalog),
                                       .answer = job->rc == 0 ? &job->answer : NULL,
+                                      .refusals = job->rc == 0 ? &job->refusals : NULL,
                                       .message = job->rc == 0 ? NULL : job->err.text};
 
         rpc_server_done(agent->rpc, clock_monotonic_ns(), job->cookie, &done);

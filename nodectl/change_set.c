@@ -7,6 +7,7 @@
 #include "common/wire/object.h"
 #include "nodectl/connect.h"
 #include "nodectl/flags.h"
+#include "nodectl/load.h"
 
 #define REQUEST_ARENA_BYTES ((size_t)512 * 1024 * 1024) /* every document that a file may hold */
 
@@ -74,35 +75,85 @@ int change_set_delete(struct ctl *ctl, struct change_set *changes, size_t index,
     return 0;
 }
 
-/* The server's refusal names a document by its index; a person wants its file and line. */
-static void name_document(struct ctl *ctl, const struct spec_set *set)
+/* The server's refusal names a document by its index; a person wants its file and line. rc:
+ * ERR_* of the refusal. Returns false: it names none. */
+static bool name_document(struct ctl *ctl, int rc, const struct spec_set *set)
 {
     const json_t *index = ctl->failure.metadata == NULL
                               ? NULL
                               : json_object_get(ctl->failure.metadata, "document_index");
+    struct spec_error error = {.message = ctl->failure.message};
     char line[16];
 
     if (index == NULL || !json_is_string(index)) {
-        return;
+        return false;
     }
     unsigned long at = strtoul(json_string_value(index), NULL, 10);
     if (at >= set->n_documents) {
-        return;
+        return false;
     }
     const struct spec_document *document = &set->documents[at];
-    snprintf(line, sizeof line, "%u", (unsigned)document->at.line);
+    error.at = document->at;
+    if (rc != ERR_FORCE) { /* that is of the whole set */
+        spec_locate(set, (uint32_t)at, &error);
+    }
+    snprintf(line, sizeof line, "%u", (unsigned)error.at.line);
     snprintf(ctl->failure.lines, sizeof ctl->failure.lines, "  in the document at %.512s:%s",
              set->files[document->file], line);
     ctl_detail(ctl, "file", set->files[document->file]);
     ctl_detail(ctl, "line", line);
+    return true;
+}
+
+/* A refusal is of one thing. A dry run of the same tells all. result: rpc_result_close in every
+ * case. */
+static const Jury__V1__Status *ask_all(struct ctl *ctl, struct change_set *changes,
+                                       struct rpc_result *result)
+{
+    struct ctl_failure kept = ctl->failure;
+
+    if (changes->request.dry_run) {
+        return changes->result.header->status;
+    }
+    changes->request.dry_run = true;
+    ctl->failure = (struct ctl_failure){0};
+    (void)ctl_call(ctl, "jury.v1.ConfigService/Apply", &changes->request.base, result);
+    json_decref(ctl->failure.metadata); /* the first refusal is the failure */
+    ctl->failure = kept;
+    changes->request.dry_run = false;
+    return result->header == NULL ? NULL : result->header->status;
+}
+
+/* Where there is more than one refusal: all of them, each with its place. */
+static void tell_all(struct ctl *ctl, const Jury__V1__Status *status, const struct spec_set *set)
+{
+    if (status == NULL || status->n_refusals < 2) {
+        return;
+    }
+    for (size_t i = 0; i < status->n_refusals; i++) {
+        const Jury__V1__Refusal *refusal = status->refusals[i];
+        struct spec_error error = {.at = {0, 0}};
+
+        if (refusal->document_index >= set->n_documents) {
+            continue;
+        }
+        snprintf(error.message.text, sizeof error.message.text, "%s", refusal->message);
+        spec_locate(set, refusal->document_index, &error);
+        load_put_error(ctl, err_from_reason(refusal->reason),
+                       set->files[set->documents[refusal->document_index].file], &error);
+    }
+    ctl_hint(ctl, "the cluster refuses this, and nothing was changed");
 }
 
 int change_set_send(struct ctl *ctl, struct change_set *changes, const struct spec_set *documents)
 {
     int rc = ctl_call(ctl, "jury.v1.ConfigService/Apply", &changes->request.base, &changes->result);
 
-    if (rc != 0 && documents != NULL) {
-        name_document(ctl, documents);
+    if (rc != 0 && documents != NULL && name_document(ctl, rc, documents) && rc != ERR_FORCE) {
+        struct rpc_result all = {0};
+
+        tell_all(ctl, ask_all(ctl, changes, &all), documents);
+        rpc_result_close(&all);
     }
     return rc;
 }

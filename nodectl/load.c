@@ -41,30 +41,37 @@ static void begin_failure(struct ctl *ctl, int rc, const char *file, const struc
     ctl_fail(ctl, rc == ERR_LIMIT ? ERR_INVALID : rc, "%s", error->message.text);
 }
 
+bool load_put_error(struct ctl *ctl, int rc, const char *file, const struct spec_error *error)
+{
+    struct ctl_failure *failure = &ctl->failure;
+    char text[SPEC_ERROR_TEXT_BYTES];
+    size_t used = failure->lines_are_whole ? strlen(failure->lines) : 0;
+
+    if (!failure->lines_are_whole) {
+        begin_failure(ctl, rc, file, error);
+    }
+    if (json_array_size(json_object_get(failure->metadata, "errors")) == SPEC_ERRORS) {
+        return false;
+    }
+    list_error(ctl, file, error);
+    snprintf(failure->lines + used, sizeof failure->lines - used, "%s%s", used > 0 ? "\n" : "",
+             spec_error_format(error, file, text));
+    return true;
+}
+
 /* Put the places of what is wrong into the failure: for editors, people and programs. */
 static int fail_documents(struct ctl *ctl, int rc, const char *file,
                           const struct spec_errors *errors)
 {
-    struct ctl_failure *failure = &ctl->failure;
-
     bool has_more = errors->has_more;
 
     for (uint32_t i = 0; i < errors->n; i++) {
-        char text[SPEC_ERROR_TEXT_BYTES];
-        size_t used = strlen(failure->lines);
-
-        if (!failure->lines_are_whole) {
-            begin_failure(ctl, rc, file, &errors->items[i]);
-        }
-        if (json_array_size(json_object_get(failure->metadata, "errors")) == SPEC_ERRORS) {
+        if (!load_put_error(ctl, rc, file, &errors->items[i])) {
             has_more = true;
             break;
         }
-        list_error(ctl, file, &errors->items[i]);
-        snprintf(failure->lines + used, sizeof failure->lines - used, "%s%s", used > 0 ? "\n" : "",
-                 spec_error_format(&errors->items[i], file, text));
     }
-    json_object_set_new(failure->metadata, "hasMoreErrors", json_boolean(has_more));
+    json_object_set_new(ctl->failure.metadata, "hasMoreErrors", json_boolean(has_more));
     if (has_more) {
         ctl_hint(ctl, "there are more than %d errors; these are the first", SPEC_ERRORS);
     }

@@ -10,6 +10,10 @@
  * those of spec_read, with the place. */
 int load_documents(struct ctl *ctl, struct spec_set *set);
 
+/* Put one more thing that is wrong with a document into the failure, whose message is that of the
+ * first. rc: ERR_* of it. False: the list is full. */
+bool load_put_error(struct ctl *ctl, int rc, const char *file, const struct spec_error *error);
+
 /* A public key as 64 hex digits or as a file that holds one. what: begins the sentence.
  * Errors: ERR_USAGE, ERR_CONFIG. */
 int load_public_key(struct ctl *ctl, const char *what, const char *text,

@@ -92,6 +92,37 @@ void catalog_check(struct catalog_state *state, const struct command *command,
     plan_close(&plan);
 }
 
+/* By documents; those of one stay in the order in which they were found. */
+static void sort_refusals(struct catalog_refusals *refusals)
+{
+    for (uint32_t i = 1; i < refusals->n; i++) {
+        struct catalog_refusal moved = refusals->items[i];
+        uint32_t at = i;
+
+        for (; at > 0 && refusals->items[at - 1].change_index > moved.change_index; at--) {
+            refusals->items[at] = refusals->items[at - 1];
+        }
+        refusals->items[at] = moved;
+    }
+}
+
+void catalog_check_all(struct catalog_state *state, const struct command *command,
+                       struct apply_answer *ret_answer, struct catalog_refusals *ret_refusals)
+{
+    struct plan plan;
+
+    ret_refusals->n = 0;
+    if (!plan_begin(&plan, state, command, ret_answer)) {
+        return;
+    }
+    plan.refusals = ret_refusals;
+    if (plan_make(&plan) == 0) {
+        ret_answer->revision = plan.is_effective ? plan.revision : plan.base->revision;
+    }
+    plan_close(&plan);
+    sort_refusals(ret_refusals);
+}
+
 void catalog_apply(struct catalog_state *state, const struct command *command,
                    struct apply_answer *ret_answer)
 {

@@ -19,9 +19,77 @@ int plan_refuse(struct plan *plan, int err, const char *format, ...)
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
-    plan->answer->err = errmsg_set(&plan->answer->message, err, "%s", sentence);
-    plan->answer->change_index = plan->change_index;
+    if (plan->refusals != NULL && plan->refusals->n < CATALOG_REFUSALS) {
+        struct catalog_refusal *refusal = &plan->refusals->items[plan->refusals->n++];
+
+        *refusal = (struct catalog_refusal){.change_index = plan->change_index};
+        refusal->err = errmsg_set(&refusal->message, err, "%s", sentence);
+    }
+    if (plan->answer->err == 0) {
+        plan->answer->err = errmsg_set(&plan->answer->message, err, "%s", sentence);
+        plan->answer->change_index = plan->change_index;
+    }
     return err;
+}
+
+bool plan_goes_on(const struct plan *plan, int rc, int *first)
+{
+    *first = *first != 0 ? *first : rc;
+    return rc == 0 || (plan->refusals != NULL && plan->refusals->n < CATALOG_REFUSALS);
+}
+
+bool plan_is_refused(const struct plan *plan, uint32_t change_index)
+{
+    uint32_t n = plan->refusals == NULL ? 0 : plan->refusals->n;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (plan->refusals->items[i].change_index == change_index) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "" = all of its kind, which are named by a number or not at all. */
+static const char *name_of(const struct change *change)
+{
+    switch ((enum change_kind)change->kind) {
+    case CHANGE_PUT_GROUP:
+        return change->u.group->name;
+    case CHANGE_PUT_LISTENER:
+        return change->u.listener->name;
+    case CHANGE_DELETE_GROUP:
+    case CHANGE_DELETE_LISTENER:
+    case CHANGE_DELETE_KEY:
+        return change->u.name;
+    case CHANGE_NONE:
+    case CHANGE_PUT_SETTINGS:
+    case CHANGE_PUT_NODE:
+    case CHANGE_DELETE_NODE:
+    case CHANGE_PUT_KEY:
+    case CHANGE_SET_BACKEND:
+    case CHANGE_PURGE_BACKEND:
+    case CHANGE_INIT:
+    case CHANGE_SET_HOLD:
+    case CHANGE_RAISE_LEVEL:
+        break;
+    }
+    return "";
+}
+
+bool plan_has(const struct plan *plan, enum change_kind kind, const char *name)
+{
+    uint32_t n = plan->refusals == NULL ? 0 : plan->refusals->n;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct change *change =
+            &plan->command->changes[plan->refusals->items[i].change_index];
+
+        if (change->kind == kind && (name == NULL || strcmp(name_of(change), name) == 0)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 void plan_set_hold(const struct plan *plan, uint8_t wanted, uint8_t *hold,
@@ -197,9 +265,31 @@ static void sort_drafts(struct plan *plan)
     }
 }
 
+/* What spans objects. That of the whole - totals, targets, how much is taken away - means nothing
+ * while a part of it was refused. */
+static int check_whole(struct plan *plan)
+{
+    static int (*const checks[])(struct plan *) = {plan_check_members, plan_check_groups,
+                                                   plan_check_listeners, plan_targets,
+                                                   plan_check_force};
+    const size_t n_of_objects = 3;
+    int first = 0;
+
+    for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
+        if (i >= n_of_objects && plan->answer->err != 0) {
+            break;
+        }
+        if (!plan_goes_on(plan, checks[i](plan), &first)) {
+            break;
+        }
+    }
+    return first;
+}
+
 int plan_make(struct plan *plan)
 {
     int rc = check_command(plan);
+    int first = 0;
 
     if (rc != 0) {
         return rc;
@@ -209,21 +299,13 @@ int plan_make(struct plan *plan)
     plan->listeners = catalog_alloc(plan->command->n_changes, sizeof(struct listener_draft *));
     for (uint32_t i = 0; i < plan->command->n_changes; i++) {
         plan->change_index = i;
-        rc = plan_change(plan, &plan->command->changes[i]);
-        if (rc != 0) {
-            return rc;
+        if (!plan_goes_on(plan, plan_change(plan, &plan->command->changes[i]), &first)) {
+            return first;
         }
     }
     sort_drafts(plan);
-    int (*const checks[])(struct plan *) = {plan_check_members, plan_check_groups,
-                                            plan_check_listeners, plan_targets, plan_check_force};
-    for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
-        rc = checks[i](plan);
-        if (rc != 0) {
-            return rc;
-        }
-    }
-    return 0;
+    rc = check_whole(plan);
+    return first != 0 ? first : rc;
 }
 
 void plan_close(struct plan *plan)

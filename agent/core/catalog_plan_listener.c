@@ -138,9 +138,10 @@ static int refuse_place(struct plan *plan, const struct listener *listener,
     char text[ENDPOINT_TEXT_BYTES];
 
     return plan_refuse(plan, ERR_EXISTS,
-                       "listener \"%s\": %s %s is taken by listener \"%s\" of server group \"%s\"",
-                       listener->name, names_word(&names_protocol, listener->protocol),
-                       endpoint_format(&listener->at, text), other->name, other->group);
+                       "listener \"%s\": at %s (%s) is taken by listener \"%s\" of server group "
+                       "\"%s\"",
+                       listener->name, endpoint_format(&listener->at, text),
+                       names_word(&names_protocol, listener->protocol), other->name, other->group);
 }
 
 /* Each place once (case A24). `places` indexes the drafts that were looked at before. */
@@ -167,13 +168,17 @@ static int check_place(struct plan *plan, const struct listener_draft *draft, ui
     return 0;
 }
 
+/* Any other protocol than the group's; as long as listeners have one, it is the group's that is
+ * another one. */
 static int refuse_protocol(struct plan *plan, const struct listener *listener,
                            const struct catalog_group *group)
 {
     return plan_refuse(plan, ERR_INVALID,
-                       "listener \"%s\": protocol %s does not fit server group \"%s\", which is %s",
-                       listener->name, names_word(&names_protocol, listener->protocol),
-                       listener->group, names_word(&names_protocol, group->spec.protocol));
+                       "listener \"%s\": group \"%s\" is of protocol %s, and listeners serve %s so "
+                       "far: leave this listener out, its group is checked without it",
+                       listener->name, listener->group,
+                       names_word(&names_protocol, group->spec.protocol),
+                       names_word(&names_protocol, listener->protocol));
 }
 
 static int check_reference(struct plan *plan, const struct listener_draft *draft)
@@ -181,6 +186,10 @@ static int check_reference(struct plan *plan, const struct listener_draft *draft
     const struct listener *listener = &draft->after.spec;
     const struct catalog_group *group = plan_group_after(plan, listener->group);
 
+    if (!plan_has(plan, CHANGE_PUT_GROUP, listener->group) ||
+        !plan_has(plan, CHANGE_DELETE_GROUP, listener->group)) {
+        return 0; /* what the group would be was refused */
+    }
     if (group == NULL) {
         return plan_refuse(plan, ERR_NOTFOUND, "listener \"%s\": " ERR_SAY_MISSING, listener->name,
                            "server group", listener->group);
@@ -245,20 +254,22 @@ static int check_number(struct plan *plan)
 int plan_check_listeners(struct plan *plan)
 {
     struct idmap places = {0};
-    int rc = check_number(plan);
+    int first = 0;
+    bool is_open = plan_goes_on(plan, check_number(plan), &first);
 
-    for (uint32_t i = 0; i < plan->n_listeners && rc == 0; i++) {
+    for (uint32_t i = 0; i < plan->n_listeners && is_open; i++) {
         struct listener_draft *draft = plan->listeners[i];
 
-        if (draft->is_gone) {
+        if (draft->is_gone || plan_is_refused(plan, draft->change_index)) {
             continue;
         }
         plan->change_index = draft->change_index;
-        rc = check_reference(plan, draft);
-        if (rc == 0) {
-            rc = check_place(plan, draft, i, &places);
-        }
+        is_open = plan_goes_on(plan, check_reference(plan, draft), &first) &&
+                  plan_goes_on(plan, check_place(plan, draft, i, &places), &first);
     }
     idmap_close(&places);
-    return rc != 0 ? rc : check_replaced_groups(plan);
+    if (is_open) {
+        plan_goes_on(plan, check_replaced_groups(plan), &first);
+    }
+    return first;
 }

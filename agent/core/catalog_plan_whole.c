@@ -50,21 +50,27 @@ static const char *list_allowed(const struct cluster_settings *settings, char *l
 static int check_addresses(struct plan *plan, const struct catalog_group *group)
 {
     const struct cluster_settings *settings = settings_after(plan);
+    uint32_t n = plan_has(plan, CHANGE_PUT_SETTINGS, NULL) ? group->n_backends : 0;
     char text[ENDPOINT_TEXT_BYTES];
     char list[160];
+    int first = 0;
 
-    for (uint32_t i = 0; i < group->n_backends; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         const struct catalog_backend *backend = &group->backends[i];
 
-        if (backend->life != LIFE_REMOVING && !is_allowed(settings, &backend->spec.at.addr)) {
-            return plan_refuse(plan, ERR_INVALID,
-                               "server group \"%s\": backend %s is outside the prefixes that the "
-                               "cluster settings allow (allowedCidrs): %s",
-                               group->spec.name, endpoint_format(&backend->spec.at, text),
-                               list_allowed(settings, list, sizeof list));
+        if (backend->life == LIFE_REMOVING || is_allowed(settings, &backend->spec.at.addr)) {
+            continue;
+        }
+        int rc = plan_refuse(plan, ERR_INVALID,
+                             "server group \"%s\": backend %s is outside the prefixes that the "
+                             "cluster settings allow (allowedCidrs): %s",
+                             group->spec.name, endpoint_format(&backend->spec.at, text),
+                             list_allowed(settings, list, sizeof list));
+        if (!plan_goes_on(plan, rc, &first)) {
+            break;
         }
     }
-    return 0;
+    return first;
 }
 
 /* --- rules --- */
@@ -88,7 +94,9 @@ int catalog_check_rule(const struct server_group *group, uint32_t n_observers, s
 static int check_rule(struct plan *plan, const struct catalog_group *group, uint32_t n_observers)
 {
     struct errmsg message;
-    int rc = catalog_check_rule(&group->spec, n_observers, &message);
+    bool is_known =
+        plan_has(plan, CHANGE_PUT_NODE, NULL) && plan_has(plan, CHANGE_DELETE_NODE, NULL);
+    int rc = is_known ? catalog_check_rule(&group->spec, n_observers, &message) : 0;
 
     return rc == 0 ? 0 : plan_refuse(plan, rc, "%s", message.text);
 }
@@ -104,12 +112,25 @@ static bool is_drafted(const struct plan *plan, const char *name)
                                          sizeof(struct group_draft *), compare_draft_name) != NULL;
 }
 
+/* Of new settings, which have no draft; else the change that was judged last. */
+static uint32_t index_of_settings(const struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->command->n_changes; i++) {
+        if (plan->command->changes[i].kind == CHANGE_PUT_SETTINGS) {
+            return i;
+        }
+    }
+    return plan->change_index;
+}
+
 /* Groups that the command does not name, judged by new settings or another number of observers. */
 static int check_other_groups(struct plan *plan, uint32_t n_observers)
 {
     bool fewer = n_observers < catalog_n_observers(plan->base);
     uint32_t n = plan->settings != NULL || fewer ? plan->base->groups.n_items : 0;
+    int first = 0;
 
+    plan->change_index = index_of_settings(plan);
     for (uint32_t i = 0; i < n; i++) {
         const struct catalog_group *group = catalog_group_at(plan->base, i);
 
@@ -117,14 +138,12 @@ static int check_other_groups(struct plan *plan, uint32_t n_observers)
             continue;
         }
         int rc = plan->settings != NULL ? check_addresses(plan, group) : 0;
-        if (rc == 0) {
-            rc = check_rule(plan, group, n_observers);
-        }
-        if (rc != 0) {
-            return rc;
+        if (!plan_goes_on(plan, rc, &first) ||
+            !plan_goes_on(plan, check_rule(plan, group, n_observers), &first)) {
+            break;
         }
     }
-    return 0;
+    return first;
 }
 
 /* --- limits --- */
@@ -179,8 +198,10 @@ static int check_totals(struct plan *plan)
 
 static int check_draft(struct plan *plan, struct group_draft *draft, uint32_t n_observers)
 {
+    int first = 0;
+
     plan->change_index = draft->change_index;
-    if (draft->is_gone || draft->after.is_deleted) {
+    if (draft->is_gone || draft->after.is_deleted || plan_is_refused(plan, draft->change_index)) {
         return 0;
     }
     if (draft->after.n_backends > LIMIT_GROUP_ROWS) {
@@ -190,22 +211,26 @@ static int check_draft(struct plan *plan, struct group_draft *draft, uint32_t n_
                            "removals to end",
                            draft->after.spec.name, draft->after.n_backends, LIMIT_GROUP_ROWS);
     }
-    int rc = check_addresses(plan, &draft->after);
-    return rc != 0 ? rc : check_rule(plan, &draft->after, n_observers);
+    if (plan_goes_on(plan, check_addresses(plan, &draft->after), &first)) {
+        plan_goes_on(plan, check_rule(plan, &draft->after, n_observers), &first);
+    }
+    return first;
 }
 
 int plan_check_groups(struct plan *plan)
 {
     uint32_t n_observers = plan_n_observers(plan);
-    int rc = 0;
+    int first = 0;
 
-    for (uint32_t i = 0; i < plan->n_groups && rc == 0; i++) {
-        rc = check_draft(plan, plan->groups[i], n_observers);
+    for (uint32_t i = 0; i < plan->n_groups; i++) {
+        if (!plan_goes_on(plan, check_draft(plan, plan->groups[i], n_observers), &first)) {
+            return first;
+        }
     }
-    if (rc == 0) {
-        rc = check_other_groups(plan, n_observers);
+    if (!plan_goes_on(plan, check_other_groups(plan, n_observers), &first)) {
+        return first;
     }
-    return rc != 0 ? rc : check_totals(plan);
+    return plan->answer->err != 0 ? first : check_totals(plan);
 }
 
 /* --- targets --- */

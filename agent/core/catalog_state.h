@@ -66,9 +66,10 @@ struct plan {
     const struct catalog *base;
     const struct command *command;
     struct apply_answer *answer;
-    uint64_t revision;     /* that the command would make */
-    uint32_t change_index; /* of the change that is being judged */
-    bool is_effective;     /* some change changes something */
+    uint64_t revision;                 /* that the command would make */
+    uint32_t change_index;             /* of the change that is being judged */
+    bool is_effective;                 /* some change changes something */
+    struct catalog_refusals *refusals; /* all of them, for people; NULL: the first ends it */
 
     struct group_draft **groups; /* sorted by name once all changes are drafted */
     uint32_t n_groups;
@@ -97,9 +98,16 @@ void plan_close(struct plan *plan);
 /* Make the plan the newest revision. */
 void plan_commit(struct plan *plan, struct catalog_state *state);
 
-/* Write the refusal of the current change into the answer; returns err. */
+/* Write the refusal of the current change into the answer; returns err. Where all are noted the
+ * first one stays in the answer. */
 int plan_refuse(struct plan *plan, int err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Whether what else there is is judged behind rc. *first: the rc to return at the end. */
+bool plan_goes_on(const struct plan *plan, int rc, int *first);
+/* Whether what a change was to make is there: false if one of the kind was refused, of the name if
+ * one is given. What hangs on it is not judged then. */
+bool plan_has(const struct plan *plan, enum change_kind kind, const char *name);
+bool plan_is_refused(const struct plan *plan, uint32_t change_index);
 /* Note what the current change does; each that is not refused says so once. */
 void plan_note(struct plan *plan, bool was_there, bool is_changed);
 /* Are two objects encoded alike? Closes both writers. No memory ends the process (catalog_alloc).

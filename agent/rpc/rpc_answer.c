@@ -94,6 +94,26 @@ static void add_metadata(struct wire_arena *arena, Jury__V1__Status *status,
     status->metadata[status->n_metadata++] = metadata;
 }
 
+static void add_refusals(struct wire_arena *arena, Jury__V1__Status *status,
+                         const struct catalog_refusals *refusals)
+{
+    uint32_t n = refusals == NULL ? 0 : refusals->n;
+
+    status->refusals = wire_alloc_array(arena, n, sizeof *status->refusals);
+    for (uint32_t i = 0; status->refusals != NULL && i < n; i++) {
+        const struct catalog_refusal *refusal = &refusals->items[i];
+        Jury__V1__Refusal *message = WIRE_NEW(arena, Jury__V1__Refusal, jury__v1__refusal);
+
+        if (message == NULL) {
+            return;
+        }
+        message->document_index = refusal->change_index;
+        message->reason = wire_text(arena, err_reason(refusal->err));
+        message->message = wire_text(arena, refusal->message.text);
+        status->refusals[status->n_refusals++] = message;
+    }
+}
+
 void rpc_send_refusal(struct rpc_server *server, const struct rpc_route *route,
                       const struct request_id *request_id, const struct rpc_refusal *refusal)
 {
@@ -115,6 +135,7 @@ void rpc_send_refusal(struct rpc_server *server, const struct rpc_route *route,
             response->status->retry_after = wire_duration_new(&arena, 100 * NS_PER_MS);
         }
         add_metadata(&arena, response->status, refusal->document_index);
+        add_refusals(&arena, response->status, refusal->refusals);
         frames.envelope = wire_pack(&response->base, &arena, &frames.n_envelope_bytes);
     }
     /* The arena is far larger than a refusal: only memory can run out, and then nothing is sent,
@@ -130,6 +151,17 @@ void rpc_call_refuse_at(struct rpc_server *server, struct call *call, int code,
 {
     const struct rpc_refusal refusal = {
         .code = code, .document_index = document_index, .message = message};
+
+    rpc_send_refusal(server, &call->route, &call->request_id, &refusal);
+    rpc_call_free(server, call);
+}
+
+void rpc_call_refuse_all(struct rpc_server *server, struct call *call, const struct rpc_done *done)
+{
+    const struct rpc_refusal refusal = {.code = done->answer->err,
+                                        .document_index = done->answer->change_index,
+                                        .message = &done->answer->message,
+                                        .refusals = done->refusals};
 
     rpc_send_refusal(server, &call->route, &call->request_id, &refusal);
     rpc_call_free(server, call);

@@ -156,9 +156,10 @@ void rpc_call_free(struct rpc_server *server, struct call *call);
 
 /* Why something is refused. */
 struct rpc_refusal {
-    int code;                     /* ERR_* */
-    uint32_t document_index;      /* UINT32_MAX = of none */
-    const struct errmsg *message; /* borrowed */
+    int code;                                /* ERR_* */
+    uint32_t document_index;                 /* UINT32_MAX = of none */
+    const struct errmsg *message;            /* borrowed */
+    const struct catalog_refusals *refusals; /* all of a dry run; borrowed; NULL = none */
 };
 /* Of a message that became no call. */
 void rpc_send_refusal(struct rpc_server *server, const struct rpc_route *route,
@@ -168,6 +169,8 @@ void rpc_call_refuse(struct rpc_server *server, struct call *call, int code,
                      const struct errmsg *message);
 void rpc_call_refuse_at(struct rpc_server *server, struct call *call, int code,
                         uint32_t document_index, const struct errmsg *message);
+/* done: of a dry run that is refused. */
+void rpc_call_refuse_all(struct rpc_server *server, struct call *call, const struct rpc_done *done);
 void rpc_call_answer(struct rpc_server *server, struct call *call, struct wire_arena *arena,
                      const ProtobufCMessage *response, uint64_t revision);
 /* The frames of another node's answer, as they are. */

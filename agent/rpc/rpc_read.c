@@ -456,8 +456,7 @@ void rpc_check_done(struct rpc_server *server, struct call *call, const struct r
         return;
     }
     if (done->answer->err != 0) {
-        rpc_call_refuse_at(server, call, done->answer->err, done->answer->change_index,
-                           &done->answer->message);
+        rpc_call_refuse_all(server, call, done);
         return;
     }
     wire_arena_init(&arena, 2 * RPC_ANSWER_BUDGET_BYTES);
@@ -474,7 +473,8 @@ void rpc_check_done(struct rpc_server *server, struct call *call, const struct r
 }
 
 int rpc_check_catalog(const struct catalog *catalog, const struct command *command,
-                      struct apply_answer *ret_answer, struct errmsg *err)
+                      struct apply_answer *ret_answer, struct catalog_refusals *ret_refusals,
+                      struct errmsg *err)
 {
     size_t n_chunks = catalog_n_chunks(catalog);
     struct catalog_chunk_view *chunks = calloc(n_chunks + 1, sizeof *chunks);
@@ -490,7 +490,7 @@ int rpc_check_catalog(const struct catalog *catalog, const struct command *comma
         errmsg_set(err, rc, "out of memory");
     }
     if (rc == 0) {
-        catalog_check(state, command, ret_answer);
+        catalog_check_all(state, command, ret_answer, ret_refusals);
     }
     catalog_state_free(state);
     free(chunks);

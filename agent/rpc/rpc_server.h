@@ -192,6 +192,7 @@ struct rpc_done {
     uint8_t outcome; /* enum rpc_outcome */
     uint64_t revision;
     const struct apply_answer *answer;
+    const struct catalog_refusals *refusals; /* of a dry run that is refused; else NULL */
     const char *message;
 };
 void rpc_server_done(struct rpc_server *server, uint64_t now_ns, uint64_t cookie,
@@ -224,8 +225,9 @@ void rpc_server_probed(struct rpc_server *server, uint64_t now_ns, uint64_t cook
                        const struct probe_report *report);
 
 /* The dry run's work, for a thread of its own: judge a command on a catalog. Neither is kept.
- * Errors: ERR_NOMEM; else *ret_answer is filled in. */
+ * Errors: ERR_NOMEM; else *ret_answer and *ret_refusals are filled in. */
 int rpc_check_catalog(const struct catalog *catalog, const struct command *command,
-                      struct apply_answer *ret_answer, struct errmsg *err);
+                      struct apply_answer *ret_answer, struct catalog_refusals *ret_refusals,
+                      struct errmsg *err);
 
 #endif

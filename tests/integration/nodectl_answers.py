@@ -318,6 +318,40 @@ def the_refused_document_is_named_by_file_and_line():
         Run(agent, "apply", "-f", EXAMPLE).expect(7, err=f"  in the document at {EXAMPLE}:")
 
 
+def all_that_the_cluster_refuses_is_told_with_its_place():
+    text = GROUP + ("  rule: at-least 9\n  backends:\n  - {at: \"8.8.8.8:80\"}\n"
+                    "  - {at: \"10.0.0.1:80\"}\n  - {at: \"9.9.9.9:80\"}\n")
+    outside = [(0, "INVALID_VALUE", f"server group \"web\": backend {at}:80 is outside the prefixes "
+                                       "that the cluster settings allow (allowedCidrs): 10.0.0.0/8")
+               for at in ("8.8.8.8", "9.9.9.9")]
+    rule = (0, "INVALID_VALUE", "server group \"web\": rule at-least 9 needs 9 observers, the cluster "
+                                   "would have 3")
+
+    def answer(method, request, _envelope):
+        if method != "Apply":
+            raise Refusal(5, "NOT_FOUND", "server group \"web\" does not exist")
+        raise Refusal(3, "INVALID_VALUE", outside[0][2], [("document_index", "0")],
+                      [*outside, rule] if request.dry_run else [])
+    with agent_with(answer) as agent:
+        run = Run(agent, "apply", "-f", "-", text=text).expect(3)
+        check([line for line in run.err.splitlines() if line.startswith("-:")] ==
+              [f"-:8:5: {outside[0][2]}", f"-:10:5: {outside[1][2]}",
+               f"-:6:9: {rule[2]}"], f"each with its place: {run.err}")
+        check([call[1].dry_run for call in agent.calls if call[0] == "Apply"] == [False, True],
+              "a dry run was asked for the others")
+        run = Run(agent, "apply", "-f", "-", "--dry-run", "-o", "json", text=text).expect(3)
+        check([(e["line"], e["column"]) for e in run.json(run.err)["metadata"]["errors"]] ==
+              [(8, 5), (10, 5), (6, 9)], f"for programs too: {run.err}")
+
+    def one(method, _request, _envelope):
+        if method != "Apply":
+            raise Refusal(5, "NOT_FOUND", "server group \"web\" does not exist")
+        raise Refusal(3, "INVALID_VALUE", outside[1][2], [("document_index", "0")])
+    with agent_with(one) as agent:
+        Run(agent, "apply", "-f", "-", text=text).expect(3, err=f"error: {outside[1][2]}\n").expect(
+            3, err="  in the document at -:10\n")
+
+
 def a_dry_run_shows_what_would_change():
     def answer(method, _request, _envelope):
         if method == "GetGroup":
@@ -713,7 +747,7 @@ def main():
                  probers_share_the_demand_and_all_probe_what_fails,
                  apply_says_of_each_object_what_became_of_it,
                  a_bad_file_asks_nobody, the_refused_document_is_named_by_file_and_line,
-                 apply_says_which_backends_it_takes_away, a_removal_is_sent_against_what_was_read,
+                 all_that_the_cluster_refuses_is_told_with_its_place, apply_says_which_backends_it_takes_away, a_removal_is_sent_against_what_was_read,
                  deletions_are_sent_as_one_change,
                  a_dry_run_shows_what_would_change, lists_are_read_to_their_end,
                  misspelt_groups_get_a_suggestion, backends_are_found_by_address_or_description,

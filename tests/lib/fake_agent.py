@@ -41,9 +41,10 @@ def load_messages():
 class Refusal(Exception):
     """Answered as a status that is not OK."""
 
-    def __init__(self, code, reason, message, metadata=()):
+    def __init__(self, code, reason, message, metadata=(), refusals=()):
         super().__init__(message)
         self.code, self.reason, self.message, self.metadata = code, reason, message, metadata
+        self.refusals = refusals  # (document index, reason, message): what a dry run tells besides
 
 
 SILENCE = object()  # no answer at all
@@ -94,6 +95,8 @@ class FakeAgent:
             head.status.message = refusal.message
             for key, value in refusal.metadata:
                 head.status.metadata.add(key=key, value=value)
+            for index, reason, message in refusal.refusals:
+                head.status.refusals.add(document_index=index, reason=reason, message=message)
             return head.SerializeToString(), b""
         if answer is SILENCE:
             return None

@@ -196,15 +196,21 @@ uint64_t rpc_world_revision(const struct rpc_world *world, uint64_t node_id)
 
 /* --- the store --- */
 
-static void tell(struct rpc_world_node *node, uint64_t cookie, enum rpc_outcome outcome,
-                 const struct apply_answer *answer)
+static void tell_all(struct rpc_world_node *node, uint64_t cookie, enum rpc_outcome outcome,
+                     const struct apply_answer *answer, const struct catalog_refusals *refusals)
 {
-    struct rpc_done done = {.outcome = (uint8_t)outcome, .answer = answer};
+    struct rpc_done done = {.outcome = (uint8_t)outcome, .answer = answer, .refusals = refusals};
 
     if (outcome == RPC_DONE) {
         done.revision = rpc_world_revision(node->world, node->id);
     }
     rpc_server_done(node->server, node->world->now_ns, cookie, &done);
+}
+
+static void tell(struct rpc_world_node *node, uint64_t cookie, enum rpc_outcome outcome,
+                 const struct apply_answer *answer)
+{
+    tell_all(node, cookie, outcome, answer, NULL);
 }
 
 static void commit(struct rpc_world *world, struct rpc_world_event *event, bool silently)
@@ -268,14 +274,16 @@ void rpc_world_set_leader(struct rpc_world *world, uint64_t node_id)
 static void check(struct rpc_world *world, struct rpc_world_event *event)
 {
     struct rpc_world_node *node = &world->nodes[event->from];
+    struct catalog_refusals refusals;
     struct apply_answer answer;
     uint64_t cookie = event->cookie;
     struct errmsg err;
 
-    assert_int_equal(rpc_check_catalog(engine_catalog(node->engine), event->command, &answer, &err),
-                     0);
+    assert_int_equal(
+        rpc_check_catalog(engine_catalog(node->engine), event->command, &answer, &refusals, &err),
+        0);
     free_event(event);
-    tell(node, cookie, RPC_DONE, &answer);
+    tell_all(node, cookie, RPC_DONE, &answer, &refusals);
 }
 
 static void simulated(struct rpc_world *world, struct rpc_world_event *event)

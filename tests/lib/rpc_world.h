@@ -73,6 +73,7 @@ struct rpc_world_reply {
     char reason[64];
     char message[512];
     char document_index[16]; /* metadata, or empty */
+    char refusals[2048];     /* of a dry run: "INDEX SENTENCE\n" each */
     uint64_t revision;
     uint64_t node_id;
     bool is_stale;

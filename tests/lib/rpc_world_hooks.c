@@ -44,6 +44,14 @@ static void keep_reply(struct rpc_world *world, const struct rpc_route *route,
         snprintf(reply->document_index, sizeof reply->document_index, "%s",
                  response->status->metadata[0]->value);
     }
+    reply->refusals[0] = '\0';
+    for (size_t i = 0; i < response->status->n_refusals; i++) {
+        const Jury__V1__Refusal *refusal = response->status->refusals[i];
+        size_t used = strlen(reply->refusals);
+
+        snprintf(reply->refusals + used, sizeof reply->refusals - used, "%u %s\n",
+                 refusal->document_index, refusal->message);
+    }
     reply->revision = response->revision;
     reply->node_id = response->node_id;
     reply->is_stale = response->stale;

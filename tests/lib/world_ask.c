@@ -27,6 +27,9 @@ struct promise {
     uint8_t *command; /* NULL: a barrier, or a simulation */
     size_t n_bytes;
     struct rpc_simulation *simulation;
+    bool is_check;
+    struct apply_answer checked; /* with it */
+    struct catalog_refusals refusals;
 };
 
 /* A probe on demand that goes on. */
@@ -143,10 +146,24 @@ static int hook_simulate(void *user, uint64_t cookie, struct rpc_simulation *job
     return 0;
 }
 
+/* A dry run: judged at once, on the catalog in use, and told later. */
+static int hook_check(void *user, uint64_t cookie, struct command *command)
+{
+    struct asked *asked = user;
+    struct errmsg err;
+
+    asked->promise = (struct promise){.is_set = true, .is_check = true, .cookie = cookie};
+    int rc = rpc_check_catalog(engine_catalog(asked->node->engine), command,
+                               &asked->promise.checked, &asked->promise.refusals, &err);
+    command_close(command);
+    free(command);
+    return rc;
+}
+
 static void keep_promise(struct asked *asked)
 {
     struct promise promise = asked->promise;
-    struct apply_answer answer = {.err = 0};
+    struct apply_answer answer = promise.checked;
     struct command command;
 
     if (!promise.is_set) {
@@ -168,7 +185,8 @@ static void keep_promise(struct asked *asked)
     }
     struct rpc_done done = {.outcome = RPC_DONE,
                             .revision = asked->world->revision,
-                            .answer = promise.command != NULL ? &answer : NULL};
+                            .answer = promise.command != NULL || promise.is_check ? &answer : NULL,
+                            .refusals = promise.is_check ? &promise.refusals : NULL};
     rpc_server_done(asked->server, world_local_ns(asked->world, asked->node), promise.cookie,
                     &done);
 }
@@ -269,15 +287,6 @@ static int hook_init(void *user, uint64_t cookie, const struct cluster_init *ini
     (void)cookie;
     (void)init;
     return errmsg_set(err, ERR_CONFLICT, "a world is a cluster already");
-}
-
-static int hook_check(void *user, uint64_t cookie, struct command *command)
-{
-    (void)user;
-    (void)cookie;
-    command_close(command);
-    free(command);
-    return ERR_BUSY;
 }
 
 static struct rpc_server *server_new(struct asked *asked);

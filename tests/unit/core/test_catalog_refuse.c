@@ -94,13 +94,14 @@ static void a_backend_that_is_being_removed(void **unused)
 static void the_same_place_twice(void **unused)
 {
     (void)unused;
-    EXPECT(build_listener(&c, "other", "192.0.2.1:80", "api"), ERR_EXISTS,
-           "listener \"other\": tcp 192.0.2.1:80 is taken by listener \"front\" of server group "
-           "\"web\"");
+    EXPECT(
+        build_listener(&c, "other", "192.0.2.1:80", "api"), ERR_EXISTS,
+        "listener \"other\": at 192.0.2.1:80 (tcp) is taken by listener \"front\" of server group "
+        "\"web\"");
     EXPECT((build_listener(&c, "one", "192.0.2.5:80", "api"),
             build_listener(&c, "two", "192.0.2.5:80", "web")),
            ERR_EXISTS,
-           "listener \"two\": tcp 192.0.2.5:80 is taken by listener \"one\" of server group "
+           "listener \"two\": at 192.0.2.5:80 (tcp) is taken by listener \"one\" of server group "
            "\"api\"");
 }
 

@@ -66,6 +66,35 @@ static void a_dry_run_says_what_each_document_would_do_and_changes_nothing(void 
     assert_int_equal(fixture->world.nodes[1].n_checks, 2);
 }
 
+/* The first one alone was told, so a set with three faults took four runs. */
+static void a_dry_run_tells_all_that_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    struct wire_arena *arena = &fixture->arena;
+    Jury__V1__ApplyRequest *request =
+        apply_request(arena, "web", "8.8.8.8:80 10.0.0.1:80 9.9.9.9:80");
+
+    request->documents[request->n_documents++] = group_document(arena, "fine", "10.0.0.2:80");
+    request->documents[request->n_documents++] = group_document(arena, "other", "7.7.7.7:80");
+    request->dry_run = true;
+    const struct rpc_world_reply *reply =
+        ask(fixture, "ConfigService/Apply", request, KEY_ROLE_ADMIN);
+
+    assert_int_equal(reply->code, ERR_INVALID);
+    assert_string_equal(reply->document_index, "2"); /* by name it comes first */
+#define OUTSIDE                                                                             \
+    " is outside the prefixes that the cluster settings allow (allowedCidrs): 10.0.0.0/8, " \
+    "100.64.0.0/10, 172.16.0.0/12, 192.168.0.0/16, fc00::/7\n"
+    assert_string_equal(reply->refusals, "0 server group \"web\": backend 8.8.8.8:80" OUTSIDE
+                                         "0 server group \"web\": backend 9.9.9.9:80" OUTSIDE
+                                         "2 server group \"other\": backend 7.7.7.7:80" OUTSIDE);
+#undef OUTSIDE
+
+    request->dry_run = false;
+    reply = ask(fixture, "ConfigService/Apply", request, KEY_ROLE_ADMIN);
+    assert_string_equal(reply->refusals, "");
+}
+
 /* For clients that have no advice of their own; a dry run tells the same, and neither is refused.
  */
 static void what_is_applied_is_warned_of_in_the_answer(void **state)
@@ -258,6 +287,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_refused_document_is_named_by_its_index_and_nothing_is_applied),
         TEST(a_dry_run_says_what_each_document_would_do_and_changes_nothing),
+        TEST(a_dry_run_tells_all_that_is_refused),
+        TEST(a_dry_run_tells_all_that_is_refused),
         TEST(what_is_applied_is_warned_of_in_the_answer),
         TEST(expected_revisions_and_force_are_passed_on),
         TEST(a_drain_and_its_end_are_seen_in_the_list),
