@@ -46,16 +46,18 @@ HTTP = (
     (7106, "nlb", "udp", "method: HEAD, path: /up, domain: c.example", "HEAD /up HTTP/1.0", "c.example"),
     (7107, "clb", "tcp_udp", "", "HEAD / HTTP/1.0", None),
 )
-# port of the check, profile, the status that is answered (0: none at all), the reason
+# port of the check, profile, what it expects if not the profile's, the status that is answered (0: none at
+# all), the reason
 CODES = (
-    (7201, "gwlb", 200, "OK"), (7202, "gwlb", 302, "HTTP_CODE_NOT_MATCH"),
-    (7203, "gwlb", 0, "RECV_RESPONSE_TIMEOUT"),
-    (7204, "clb", 204, "OK"), (7205, "clb", 302, "OK"),
-    (7206, "clb", 400, "HTTP_CODE_NOT_MATCH"), (7207, "clb", 404, "HTTP_CODE_NOT_MATCH"),
-    (7208, "clb", 429, "HTTP_CODE_NOT_MATCH"), (7209, "clb", 503, "HTTP_CODE_NOT_MATCH"),
-    (7210, "clb", 0, "RECV_RESPONSE_TIMEOUT"),
-    (7211, "nlb", 200, "OK"), (7212, "nlb", 503, "HTTP_CODE_NOT_MATCH"),
-    (7213, "nlb", 0, "RECV_RESPONSE_TIMEOUT"),
+    (7201, "gwlb", "", 200, "OK"), (7202, "gwlb", "", 302, "HTTP_CODE_NOT_MATCH"),
+    (7203, "gwlb", "", 0, "RECV_RESPONSE_TIMEOUT"),
+    (7204, "gwlb", "302", 302, "OK"), (7205, "gwlb", "302", 200, "HTTP_CODE_NOT_MATCH"),
+    (7211, "clb", "", 204, "OK"), (7212, "clb", "", 302, "OK"),
+    *((7213 + at, "clb", "", status, "HTTP_CODE_NOT_MATCH")
+      for at, status in enumerate((400, 403, 404, 429, 500, 502, 503))),
+    (7220, "clb", "", 0, "RECV_RESPONSE_TIMEOUT"),
+    (7221, "nlb", "", 200, "OK"), (7222, "nlb", "", 503, "HTTP_CODE_NOT_MATCH"),
+    (7223, "nlb", "", 0, "RECV_RESPONSE_TIMEOUT"), (7224, "nlb", "503-504", 503, "OK"),
 )
 EXCHANGE = "udp: {method: exchange, payload: ask, expect: told}"
 # port of the check, profile, fields, what is there, the reason, whether the host is asked for an echo
@@ -160,8 +162,8 @@ def groups():
     rows.append((*QUIET, "tcp", "type: tcp, tcp: {close: fin}", "3s"))
     rows += [(port, profile, protocol, "type: http" + (", http: {%s}" % fields if fields else ""), "3s")
              for port, profile, protocol, fields, _, _ in HTTP]
-    rows += [(port, profile, "tcp", "type: http", "3s" if status else "300ms")
-             for port, profile, status, _ in CODES]
+    rows += [(port, profile, "tcp", "type: http" + (', http: {expect: "%s"}' % expect if expect else ""),
+              "3s" if status else "300ms") for port, profile, expect, status, _ in CODES]
     texts = [GROUP % (name_of(family, port), profile, protocol, words, port, timeout,
                       at(far, port + CLOSED)) for family, _, far in FAMILIES
              for port, profile, protocol, words, timeout in rows]
@@ -279,8 +281,8 @@ def reason_of(cluster, group, backend):
 # shows: S9 S10 S11 S37 S102
 def statuses(cluster):
     for family, _, far in FAMILIES:
-        for port, profile, status, reason in CODES:
-            what = "%s, profile %s, status %d" % (family, profile, status)
+        for port, profile, expect, status, reason in CODES:
+            what = "%s, profile %s, %s, status %d" % (family, profile, expect or "by default", status)
             seen = wait_until("a probe, " + what, 60, lambda port=port, far=far, family=family: reason_of(
                 cluster, name_of(family, port), at(far, port + CLOSED)), interval=0.3)
             check(seen == "PROBE_REASON_" + reason, "%s: %s%s" % (what, seen,
@@ -294,7 +296,7 @@ def test(options):
                                            "nodad"], check=True)
     listeners = {(far, port): Listener(lan, far, port, status) for _, _, far in FAMILIES
                  for port, status in [(row[0], 200) for row in TCP + HTTP + (QUIET,)] + [
-                     (row[0], row[2]) for row in CODES]}
+                     (row[0], row[3]) for row in CODES]}
     lan.filter("web", {"in": ["tcp dport %d drop" % row[0] for row in SILENT]})
     for limit in ("net.ipv4.icmp_ratelimit=0", "net.ipv6.icmp.ratelimit=0"):
         subprocess.run(lan.prefix("web") + ["sysctl", "-q", "-w", limit], check=True)

@@ -141,6 +141,9 @@ def make_lan():
         address(lan, host, "add", "fd23:7::%d/64" % number)
         for text in SHARED.get(host, []) + OUTSIDE.get(host, []):
             address(lan, host, "add", text + "/32")
+    # Lower, but of a link that is down.
+    for command in ("link add idle0 type bridge", "address add 100.64.0.0/32 dev idle0"):
+        subprocess.run(lan.prefix("b") + ["ip", *command.split()], check=True)
     for network in ("100.64.0.0/10", "100.63.255.255/32", "100.128.0.1/32"):
         subprocess.run(lan.prefix("web") + ["ip", "route", "add", network, "dev", "eth0"], check=True)
     lan.filter("web", {"in": ["tcp dport %d ip saddr != 100.64.0.0/10 drop" % port for port in GUARDED]})
