@@ -3,49 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/model/doubt.h"
 #include "common/model/names.h"
 #include "common/model/reason.h"
 #include "common/model/rule.h"
-#include "nodectl/render.h"
-
-static const char *standing_word(Jury__V1__VoteStanding standing)
-{
-    switch (standing) {
-    case JURY__V1__VOTE_STANDING__VOTE_STANDING_COUNTED:
-        return "counts";
-    case JURY__V1__VOTE_STANDING__VOTE_STANDING_REMEMBERED:
-        return "lost, only blocks";
-    case JURY__V1__VOTE_STANDING__VOTE_STANDING_SUSPECT:
-        return "suspect, not used";
-    case JURY__V1__VOTE_STANDING__VOTE_STANDING_WAITING:
-        return "not counted yet";
-    case JURY__V1__VOTE_STANDING__VOTE_STANDING_RESTING:
-        return "does not probe it";
-    case JURY__V1__VOTE_STANDING__VOTE_STANDING_UNSPECIFIED:
-    case _JURY__V1__VOTE_STANDING_IS_INT_SIZE:
-        break;
-    }
-    return "no vote";
-}
-
-/* "suspect: loop-late" */
-static char *standing_text(const Jury__V1__NodeVote *vote, char text[RENDER_TEXT_BYTES])
-{
-    char causes[DOUBT_TEXT_BYTES];
-    uint32_t set = 0;
-
-    for (size_t i = 0; i < vote->n_doubt_causes; i++) {
-        set |= UINT32_C(1) << ((unsigned)vote->doubt_causes[i] % 32);
-    }
-    if (vote->standing != JURY__V1__VOTE_STANDING__VOTE_STANDING_SUSPECT || set == 0) {
-        snprintf(text, RENDER_TEXT_BYTES, "%s", standing_word(vote->standing));
-    } else {
-        snprintf(text, RENDER_TEXT_BYTES, "suspect, not used: %s",
-                 doubt_causes_format(set, causes));
-    }
-    return text;
-}
+#include "nodectl/render_why.h"
 
 static const char *held_sentence(Jury__V1__HeldCause cause)
 {
@@ -104,134 +65,6 @@ static const char *flows_sentence(const Jury__V1__WhyResponse *why)
         return "those that are left are closed: the deadline is over";
     }
     return policy_sentence(why->flow_policy);
-}
-
-static enum render_color opinion_color(Jury__V1__Opinion opinion)
-{
-    switch ((int)opinion) {
-    case OPINION_PASS:
-        return RENDER_GOOD;
-    case OPINION_FAIL:
-        return RENDER_BAD;
-    default:
-        return RENDER_DIM;
-    }
-}
-
-/* "HTTP_CODE_NOT_MATCH (404)" */
-static char *reason_text(Jury__V1__ProbeReason reason, uint32_t http_status,
-                         char text[RENDER_TEXT_BYTES])
-{
-    const char *word = probe_reason_word((unsigned)reason);
-
-    if (http_status != 0) {
-        snprintf(text, RENDER_TEXT_BYTES, "%s (%" PRIu32 ")", word, http_status);
-    } else {
-        snprintf(text, RENDER_TEXT_BYTES, "%s", word);
-    }
-    return text;
-}
-
-/* Of several checks one is enough to fail a vote; one that passes has others beside it. */
-static bool names_check(const Jury__V1__NodeVote *vote)
-{
-    return vote->detail->check[0] != '\0' && (enum opinion)vote->opinion == OPINION_FAIL;
-}
-
-static void put_detail(struct render_table *table, const Jury__V1__NodeVote *vote)
-{
-    const Jury__V1__VoteDetail *detail = vote->detail;
-    char text[RENDER_TEXT_BYTES];
-
-    if (detail == NULL) {
-        bool may_come =
-            vote->age != NULL && vote->standing != JURY__V1__VOTE_STANDING__VOTE_STANDING_RESTING;
-
-        render_cell(table, "%s", may_come ? "not received" : "-");
-        for (int i = 0; i < 5; i++) {
-            render_cell(table, "-");
-        }
-        return;
-    }
-    if (detail->reason == JURY__V1__PROBE_REASON__PROBE_REASON_UNSPECIFIED) {
-        for (int i = 0; i < 5; i++) {
-            render_cell(table, "-");
-        }
-        render_cell(table, "%s", probe_reason_sentence((unsigned)detail->reason));
-        return;
-    }
-    render_cell(table, "%s%s%.40s", reason_text(detail->reason, detail->http_status, text),
-                names_check(vote) ? " by " : "", names_check(vote) ? detail->check : "");
-    render_cell(table, "%s",
-                render_duration(detail->probe_age != NULL ? detail->probe_age : detail->age, text));
-    render_cell(table, "%" PRIu32, detail->streak);
-    render_cell(table, "%s", render_duration(detail->since, text));
-    render_cell(table, "%s", render_duration(detail->response_time, text));
-    render_cell(table, "%s",
-                detail->sentence[0] != '\0' ? detail->sentence
-                                            : probe_reason_sentence((unsigned)detail->reason));
-}
-
-static void put_votes(struct ctl *ctl, const Jury__V1__WhyResponse *why)
-{
-    static const struct render_column columns[] = {
-        {"NODE", false},    {"VOTE", false},   {"STANDING", false}, {"HEARD", true},
-        {"REASON", false},  {"PROBED", true},  {"STREAK", true},    {"FOR", true},
-        {"RESPONSE", true}, {"MEANING", false}};
-    struct render_table *table = render_table_new(columns, 10);
-    char text[RENDER_TEXT_BYTES];
-
-    for (size_t i = 0; i < why->n_votes; i++) {
-        const Jury__V1__NodeVote *vote = why->votes[i];
-
-        render_row(table);
-        render_cell(table, "%" PRIu64 "%s", vote->node_id, vote->is_self ? " (this)" : "");
-        render_cell(table, "%s", opinion_word((enum opinion)vote->opinion));
-        render_cell_color(table, opinion_color(vote->opinion));
-        render_cell(table, "%s", standing_text(vote, text));
-        render_cell(table, "%s", render_duration(vote->age, text));
-        put_detail(table, vote);
-    }
-    render_table_print(ctl, table);
-}
-
-static bool is_counted(const Jury__V1__NodeVote *vote, enum opinion opinion)
-{
-    return vote->standing == JURY__V1__VOTE_STANDING__VOTE_STANDING_COUNTED &&
-           (enum opinion)vote->opinion == opinion;
-}
-
-/* "node 3", "nodes 1 and 2", "nodes 1, 2 and 3" whose counted vote is that; their number. */
-static size_t list_nodes(const Jury__V1__WhyResponse *why, enum opinion opinion,
-                         char text[RENDER_TEXT_BYTES])
-{
-    size_t n_all = 0;
-    size_t n = 0;
-
-    for (size_t i = 0; i < why->n_votes; i++) {
-        n_all += is_counted(why->votes[i], opinion);
-    }
-    size_t used = (size_t)snprintf(text, RENDER_TEXT_BYTES, n_all == 1 ? "node" : "nodes");
-    for (size_t i = 0; i < why->n_votes && used < RENDER_TEXT_BYTES; i++) {
-        if (!is_counted(why->votes[i], opinion)) {
-            continue;
-        }
-        const char *between = n == 0 ? " " : n + 1 == n_all ? " and " : ", ";
-        used += (size_t)snprintf(text + used, RENDER_TEXT_BYTES - used, "%s%" PRIu64, between,
-                                 why->votes[i]->node_id);
-        n++;
-    }
-    return n_all;
-}
-
-static void put_disagreement(FILE *out, const Jury__V1__WhyResponse *why)
-{
-    char passing[RENDER_TEXT_BYTES];
-    char failing[RENDER_TEXT_BYTES];
-
-    if (list_nodes(why, OPINION_PASS, passing) > 0 && list_nodes(why, OPINION_FAIL, failing) > 0) {
-        fprintf(out, "\nthe nodes disagree: it passes for %s and fails for %s\n", passing, failing);
-    }
 }
 
 static void put_rule(FILE *out, const Jury__V1__VerdictRule *rule)
@@ -383,10 +216,10 @@ static void put_checks(struct ctl *ctl, const Jury__V1__WhyResponse *why)
         render_cell(table, "%s",
                     probing == NULL ? "-" : names_word(&names_check_type, (unsigned)probing->type));
         render_cell(table, "%s", opinion_word((enum opinion)check->opinion));
-        render_cell_color(table, opinion_color(check->opinion));
+        render_cell_color(table, why_opinion_color(check->opinion));
         const Jury__V1__ProbeResult *last = probing == NULL ? NULL : probing->last;
         render_cell(table, "%s",
-                    last == NULL ? "-" : reason_text(last->reason, last->http_status, text));
+                    last == NULL ? "-" : why_reason_text(last->reason, last->http_status, text));
         render_cell(table, "%s", last == NULL ? "-" : render_duration(last->age, text));
         render_cell(table, "%" PRIu32, detail == NULL ? 0 : detail->streak);
         render_cell(table, "%s", detail == NULL ? "-" : render_duration(detail->since, text));
@@ -433,7 +266,7 @@ static void put_probing(FILE *out, const Jury__V1__WhyResponse *why)
         const Jury__V1__ProbeResult *last = probing->last;
 
         fprintf(out, "  last probe   %s after %s, ",
-                reason_text(last->reason, last->http_status, text),
+                why_reason_text(last->reason, last->http_status, text),
                 render_duration(last->response_time, other));
         fprintf(out, "%s ago: %s\n", render_duration(last->age, text), last->sentence);
     }
@@ -464,7 +297,7 @@ static void put_deciders(FILE *out, const Jury__V1__WhyResponse *why)
         return;
     }
     if (!is_local(why->rule, is_down)) {
-        n = list_nodes(why, is_down ? OPINION_FAIL : OPINION_PASS, nodes);
+        n = why_list_nodes(why, is_down ? OPINION_FAIL : OPINION_PASS, nodes);
     }
     fprintf(out, "  decided by   the %s vote%s of %s:", is_down ? "failing" : "passing",
             n == 1 ? "" : "s", nodes);
@@ -576,8 +409,8 @@ void render_why(struct ctl *ctl, const Jury__V1__WhyResponse *why, uint64_t revi
     }
     if (why->n_votes > 0) {
         fputc('\n', out);
-        put_votes(ctl, why);
+        why_put_votes(ctl, why);
     }
-    put_disagreement(out, why);
+    why_put_disagreement(out, why);
     put_next(out, why);
 }
