@@ -248,9 +248,9 @@ void engine_run_verdict_timers(struct engine *engine)
         run_row_timer(engine, id);
     }
     while (timers_pop(&engine->guard_timers, engine->now_ns, &id)) {
+        engine_run_guards(engine, id); /* and keeps the votes that it saw */
         engine_keep_row(engine, engine->scopes[id].row.row,
                         &(struct row_note){.kind = HISTORY_GUARD});
-        engine_run_guards(engine, id);
     }
 }
 

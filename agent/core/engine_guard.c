@@ -129,7 +129,7 @@ static size_t collect_pending(struct engine *engine, const struct engine_scope *
         if (!backend->is_pending || !backend->is_linked) {
             continue;
         }
-        engine_tally(engine, backend->target.slot, &tally);
+        engine_weigh(engine, backend->target.slot, &tally);
         engine->candidates[n++] = (struct guard_candidate){
             .row = row, .n_votes = tally.n_fail, .backend_id = backend->backend_id};
     }

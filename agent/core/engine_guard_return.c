@@ -113,7 +113,7 @@ static size_t collect_returning(struct engine *engine, const struct engine_scope
             *ret_next_ns = earlier(*ret_next_ns, at_ns + engine->vote_interval_ns);
             continue;
         }
-        engine_tally(engine, backend->target.slot, &tally);
+        engine_weigh(engine, backend->target.slot, &tally);
         engine->candidates[n++] = (struct guard_candidate){
             .row = row, .n_votes = tally.n_pass, .backend_id = backend->backend_id};
     }

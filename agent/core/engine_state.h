@@ -443,6 +443,8 @@ void engine_opinion_stale(struct engine *engine, uint32_t slot, struct engine_ac
 void engine_opinion_forget(struct engine *engine, uint32_t slot, struct engine_actions *actions);
 void engine_judge_slot(struct engine *engine, uint32_t slot, struct engine_actions *actions);
 void engine_tally(const struct engine *engine, uint32_t slot, struct tally *ret_tally);
+/* For a guard, which works before its step's votes are all in: what it saw is kept (history.h). */
+void engine_weigh(struct engine *engine, uint32_t slot, struct tally *ret_tally);
 /* The same of all observers, whoever is to probe the target. */
 void engine_tally_all(const struct engine *engine, uint32_t slot, struct tally *ret_tally);
 /* When a backend in `initial` may take this node's own opinion in a tie. */

@@ -299,6 +299,14 @@ void engine_tally(const struct engine *engine, uint32_t slot, struct tally *ret_
     }
 }
 
+void engine_weigh(struct engine *engine, uint32_t slot, struct tally *ret_tally)
+{
+    engine_tally(engine, slot, ret_tally);
+    if (!plant_is("history-guards-see-later")) {
+        engine_keep_votes(engine, slot, ret_tally);
+    }
+}
+
 /* --- verdicts --- */
 
 /* What is known of a vote is its last probe, and one result does not make an opinion: its reason is

@@ -39,7 +39,8 @@ enum history_kind {
     HISTORY_VERDICT = 3,   /* of a row: from, to (enum health_state); both initial: begun anew */
     HISTORY_KEPT = 4,      /* of a row: to, taken from last-known-good */
     HISTORY_TIMER = 5,     /* of a row: a time of it came (window of `initial`, end of warming) */
-    HISTORY_GUARD = 6,     /* of a scope's row: the time of its guards came */
+    HISTORY_GUARD = 6,     /* of a scope's row: the time of its guards came; they saw what is before
+                              it in its step */
     HISTORY_FIRST = 7,     /* of a scope's row: its first probe; seen at that step */
     HISTORY_NODE_HOLD = 8, /* of a scope's row: from, to: this node's own hold of it */
     HISTORY_RESULT = 9,    /* of a slot: own result; to: enum probe_class, hold: 1 the first, 2 the

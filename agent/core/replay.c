@@ -100,17 +100,41 @@ static bool is_same(const struct history_from *a, uint64_t at_ns, uint32_t step)
     return a->at_ns == at_ns && a->step == step;
 }
 
-static void take_kept(struct replay *replay, const struct history_from *at)
+static void take_kept(struct replay *replay, size_t end)
 {
-    for (size_t i = replay->next_entry; i < replay->plan.n_entries; i++) {
-        const struct history_entry *entry = &replay->plan.entries[i].entry;
-
-        if (!is_same(at, entry->at_ns, entry->step)) {
-            return;
-        }
-        if (entry->kind == HISTORY_KEPT) {
+    for (size_t i = replay->next_entry; i < end; i++) {
+        if (replay->plan.entries[i].entry.kind == HISTORY_KEPT) {
             replay->plan.votes.rows[replay->plan.entries[i].index].is_kept = true;
         }
+    }
+}
+
+/* Where the entries of this step end; of them, what is before the last that a time brought was
+ * there when it came (history.h): an own opinion that had become old, say. */
+static size_t find_step_end(const struct replay *replay, const struct history_from *at,
+                            size_t *ret_by_time)
+{
+    const struct replay_plan *plan = &replay->plan;
+    size_t i = replay->next_entry;
+
+    *ret_by_time = i;
+    for (; i < plan->n_entries; i++) {
+        const struct history_entry *entry = &plan->entries[i].entry;
+
+        if (!is_same(at, entry->at_ns, entry->step)) {
+            break;
+        }
+        if (entry->kind == HISTORY_TIMER || entry->kind == HISTORY_GUARD) {
+            *ret_by_time = i + 1;
+        }
+    }
+    return i;
+}
+
+static void take_entries(struct replay *replay, size_t end)
+{
+    while (replay->next_entry < end) {
+        replay_take_entry(replay, &replay->plan.entries[replay->next_entry++]);
     }
 }
 
@@ -129,15 +153,18 @@ static int run_step(struct replay *replay, const struct history_from *at)
 {
     struct replay_plan *plan = &replay->plan;
     struct engine *engine = replay->engine;
+    size_t by_time;
+    size_t end = find_step_end(replay, at, &by_time);
     int err = 0;
 
     replay->n_steps++;
     engine->now_ns = at->at_ns;
     engine->boot_ns = at->at_ns;
     plan->votes.now_ns = at->at_ns;
+    take_kept(replay, end);
     run_results(replay);
+    take_entries(replay, by_time);
     engine_run_verdict_timers(engine);
-    take_kept(replay, at);
     while (replay->next_surroundings < plan->n_surroundings) {
         const struct history_surroundings *next = &plan->surroundings[replay->next_surroundings];
 
@@ -151,11 +178,7 @@ static int run_step(struct replay *replay, const struct history_from *at)
                    plan->versions[replay->next_version].from_step)) {
         err = replay_take_version(replay);
     }
-    while (replay->next_entry < plan->n_entries &&
-           is_same(at, plan->entries[replay->next_entry].entry.at_ns,
-                   plan->entries[replay->next_entry].entry.step)) {
-        replay_take_entry(replay, &plan->entries[replay->next_entry++]);
-    }
+    take_entries(replay, end);
     engine_settle(engine, replay->actions);
     follow_outcome(replay);
     return err;
@@ -196,14 +219,13 @@ static struct history_from find_next(const struct replay *replay)
     return next;
 }
 
-/* A time that came late came then: the first entry of its step says so. */
-static bool timer_was_late(const struct replay *replay)
+/* A time that came late came then: its step says so. */
+static bool timer_was_late(const struct replay *replay, const struct history_from *next)
 {
-    if (replay->next_entry == replay->plan.n_entries) {
-        return false;
-    }
-    unsigned kind = replay->plan.entries[replay->next_entry].entry.kind;
-    return kind == HISTORY_TIMER || kind == HISTORY_GUARD;
+    size_t by_time;
+
+    (void)find_step_end(replay, next, &by_time);
+    return by_time > replay->next_entry;
 }
 
 static int run(struct replay *replay)
@@ -219,7 +241,7 @@ static int run(struct replay *replay)
 
         if (result_ns < next.at_ns && result_ns <= timer_ns && result_ns <= end_ns) {
             next = (struct history_from){.at_ns = result_ns};
-        } else if (timer_ns < next.at_ns && timer_ns <= end_ns && !timer_was_late(replay)) {
+        } else if (timer_ns < next.at_ns && timer_ns <= end_ns && !timer_was_late(replay, &next)) {
             next = (struct history_from){.at_ns = timer_ns};
         }
         if (next.at_ns > end_ns) {

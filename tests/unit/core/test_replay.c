@@ -15,6 +15,7 @@
 #include "tests/lib/catalog_builder.h"
 #include "tests/lib/replay_judge.h"
 #include "tests/lib/world.h"
+#include "tests/unit/core/engine_fixture.h"
 
 #define EVENTS 512
 
@@ -179,7 +180,7 @@ static void another_guard_is_foretold(void **unused)
     server_group_close(&other);
 }
 
-static void put(const struct server_group *group)
+static void commit_group(const struct server_group *group)
 {
     struct command command = {0};
     struct errmsg err;
@@ -207,7 +208,7 @@ static void a_changed_guard_field_leaves_the_others_as_they_were_then(void **unu
     later.guard.velocity_percent = 1;
     later.guard.velocity_window_ms = GUARD_WINDOW_MS_MAX;
     later.guard.exempt_below = 0;
-    put(&later);
+    commit_group(&later);
     world_run(&world, 100 * WORLD_SECOND);
     tried.guard = later.guard;
     tried.guard.correlated_alarm = false;
@@ -291,6 +292,67 @@ static void a_hold_would_have_ejected_nothing(void **unused)
 
 /* More votes on one backend than are kept of it: the replay begins in between, and from there on it
  * is what happened. */
+static void put_one_ejection_at_a_time(struct fixture *f)
+{
+    struct command command = {0};
+    struct server_group group;
+
+    build_group(&group, "web",
+                "10.0.0.1:80 10.0.0.2:80 10.0.0.3:80 10.0.0.4:80 10.0.0.5:80 "
+                "10.0.0.6:80 10.0.0.7:80 10.0.0.8:80");
+    group.rule.down = group.rule.up = (struct rule_column){.kind = RULE_LOCAL};
+    group.check.timeout_ms = group.check.interval_ms = 1000; /* an opinion lasts for 6 s */
+    group.check.healthy_threshold = group.check.unhealthy_threshold = 1;
+    group.guard = guard_policy_of(GUARD_PRESET_STANDARD);
+    server_group_settle(&group);
+    group.guard.velocity_percent = 10;
+    group.guard.velocity_window_ms = 7000;
+    group.guard.exempt_below = 0;
+    build_put_group(&command, &group);
+    build_commit(f->state, &command);
+    server_group_close(&group);
+    publish(f);
+}
+
+/* Three fail; while the node stands still, the window of the first ejection ends, and what it knows
+ * of the second backend gets too old. When it wakes up it is the third one that leaves. */
+static void stand_still_while_two_wait(struct fixture *f, struct replay_judgement *judgement)
+{
+    static const char *const all[] = {"10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80", "10.0.0.4:80",
+                                      "10.0.0.5:80", "10.0.0.6:80", "10.0.0.7:80", "10.0.0.8:80"};
+
+    put_one_ejection_at_a_time(f);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        result(f, target_of(f, all[i]), REASON_OK);
+    }
+    tick(f, SECOND);
+    result(f, target_of(f, all[0]), REASON_CONNECT_FAILED);
+    tick(f, SECOND);
+    assert_int_equal(view_of(f, all[0]).health_state, HEALTH_UNHEALTHY);
+    result(f, target_of(f, all[1]), REASON_CONNECT_FAILED);
+    for (unsigned i = 0; i < 20; i++) {
+        tick(f, 100 * MS);
+    }
+    result(f, target_of(f, all[2]), REASON_CONNECT_FAILED);
+    for (size_t i = 3; i < sizeof all / sizeof all[0]; i++) {
+        result(f, target_of(f, all[i]), REASON_OK);
+    }
+    tick(f, 100 * MS);
+    tick(f, 5500 * MS); /* it stood still */
+    assert_int_equal(view_of(f, all[1]).health_state, HEALTH_HEALTHY);
+    assert_int_equal(view_of(f, all[2]).health_state, HEALTH_UNHEALTHY);
+    replay_judge(f->engine, judgement);
+}
+
+static void guards_that_come_late_see_the_votes_of_then(void **state)
+{
+    struct replay_judgement judgement;
+
+    stand_still_while_two_wait(*state, &judgement);
+    assert_string_equal(judgement.difference, "");
+    assert_int_equal(judgement.n_whole, 1);
+}
+
 static void a_replay_may_begin_in_between(void **unused)
 {
     struct server_group group;
@@ -493,6 +555,16 @@ static void twin_a_history_that_is_wrong_is_caught(void **unused)
     }
     server_group_close(&group);
 }
+
+static void twin_what_guards_saw_must_be_kept(void **state)
+{
+    struct replay_judgement judgement;
+
+    plant_set("history-guards-see-later");
+    stand_still_while_two_wait(*state, &judgement);
+    plant_set(NULL);
+    assert_non_null(strstr(judgement.difference, "replayed it is"));
+}
 #endif
 
 int main(void)
@@ -504,12 +576,14 @@ int main(void)
         cmocka_unit_test(other_thresholds_are_foretold),
         cmocka_unit_test(totals_are_of_the_time_that_is_asked_for),
         cmocka_unit_test(a_hold_would_have_ejected_nothing),
+        TEST(guards_that_come_late_see_the_votes_of_then),
         cmocka_unit_test(a_replay_may_begin_in_between),
         cmocka_unit_test(what_the_past_cannot_tell_is_refused_by_its_field),
         cmocka_unit_test(of_several_checks_all_but_names_and_dependencies_is_refused),
         cmocka_unit_test(a_group_that_is_not_there_is_not_found),
 #ifdef JURY_PLANTS
         cmocka_unit_test(twin_a_history_that_is_wrong_is_caught),
+        TEST(twin_what_guards_saw_must_be_kept),
 #endif
     };
 
