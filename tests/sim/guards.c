@@ -246,6 +246,21 @@ static bool own_may_decide(const struct verdict_rule *rule)
     return rule->down.kind == RULE_LOCAL || rule->below_quorum == BELOW_QUORUM_LOCAL;
 }
 
+/* Its kind of probes lost time just now; of one of several checks, each of theirs. */
+static bool was_late(const struct witness *witness, uint32_t slot, uint64_t now_ns)
+{
+    uint32_t mask = 0;
+
+    for (unsigned kind = 0; kind < DOUBT_KINDS; kind++) {
+        uint64_t late_ns = witness->late_ns[kind];
+
+        mask |= (uint32_t)(late_ns != 0 && now_ns <= late_ns + DOUBT_LASTS_NS) << kind;
+    }
+    return several_is_composed(witness, slot)
+               ? several_is_doubted(witness, slot, mask)
+               : (mask >> witness_check_at(witness, slot)->type & 1) != 0;
+}
+
 /* I-9: a node that hears too few takes nothing down; one that goes by its own votes alone does not
  * while it must doubt them: it stood still just now, or it hears too few and most targets fail. */
 static void judge_isolation(struct checker *checker, const struct witness *witness,
@@ -255,8 +270,7 @@ static void judge_isolation(struct checker *checker, const struct witness *witne
     struct sometimes *sometimes = checker->sometimes;
     bool goes_down = edge->line->health_state == HEALTH_UNHEALTHY && row->state != HEALTH_UNHEALTHY;
     bool is_alone = hears_too_few(checker, witness, node, edge->now_ns);
-    uint64_t late_ns = witness->late_ns[witness_check_at(witness, row->target_slot)->type];
-    bool is_late = late_ns != 0 && edge->now_ns <= late_ns + DOUBT_LASTS_NS;
+    bool is_late = was_late(witness, row->target_slot, edge->now_ns);
     bool is_apart = witness->apart_ns != 0 && edge->now_ns > witness->apart_ns + APART_NS;
     bool own_fails = witness->own[row->target_slot].opinion == OPINION_FAIL;
 
