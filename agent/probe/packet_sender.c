@@ -127,7 +127,7 @@ void packet_sender_add(struct packet_sender *sender, const struct packet_tcp *tc
     enum packet_out out = out_of(tcp->to.addr.family);
     struct link_hop hop;
 
-    if (is_by_link(sender) && !is_repeat &&
+    if (is_by_link(sender) && !is_repeat && !plant_is("link-unused") &&
         link_hops_find(&sender->hops, slot, &tcp->from.addr, &tcp->to.addr, sender->now_ns, &hop)) {
         out = PACKET_OUT_LINK;
         packet_batch_add_link(&sender->batches[out], tcp, &hop);

@@ -201,9 +201,9 @@ static int attach(const struct packet_xdp *xdp, int ifindex)
 {
     const struct bpf_link_create_opts options = {
         .sz = sizeof options,
-        .flags = xdp->is_driver_only ? XDP_FLAGS_DRV_MODE
-                 : is_veth(ifindex)  ? XDP_FLAGS_SKB_MODE
-                                     : 0,
+        .flags = xdp->is_driver_only || plant_is("xdp-lost-rst") ? XDP_FLAGS_DRV_MODE
+                 : is_veth(ifindex)                              ? XDP_FLAGS_SKB_MODE
+                                                                 : 0,
     };
 
     return bpf_link_create(xdp->program_fd, ifindex, BPF_XDP, &options);
@@ -309,6 +309,9 @@ static void watch_address(struct packet_xdp *xdp, const struct addr *source)
     const struct xdp_address key = key_of(source);
     const uint32_t one = 1;
 
+    if (plant_is("xdp-unwatched")) {
+        return;
+    }
     for (uint32_t i = 0; i < xdp->n_addresses; i++) {
         if (addr_compare(&xdp->addresses[i], source) == 0) {
             return;

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """Half-open probes on the wire (tests/lib/half_open.py), sent by the link as frames."""
 # seconds: 12
+# twin: link-unused WRONG sent by the link
+# twin: packet-any-ack WRONG .*ack-of-another.*CONNECT_TIMEOUT
 import os
 import sys
 

@@ -2,6 +2,9 @@
 """Half-open probes on the wire (tests/lib/half_open.py), sent by the link, their SYN-ACKs taken and
 answered by an XDP program."""
 # seconds: 12
+# twin: xdp-unwatched WRONG seen by xdp
+# twin: xdp-lost-rst gave up waiting for resets
+# twin: packet-any-ack WRONG .*ack-of-another.*CONNECT_TIMEOUT
 import os
 import sys
 

@@ -84,7 +84,8 @@ def answers(cable, folder, way):
             # The last segments of a probe may come after its result.
             capture.wait(lambda lines, port=port, near=near, packets=packets: sum(
                 len(found) >= packets.count(",") + 1
-                for found in attempts(lines, port, near).values()) >= N, f"packets of {what}")
+                for found in attempts(lines, port, near).values()) >= N, f"packets of {what}",
+                         patience=20)
     prober.remove(*range(len(ROWS)), *range(100, 100 + len(ROWS)))
     counts = prober.final_counts()
     prober.stop()
@@ -126,7 +127,8 @@ def open_port(cable, folder, way):
                    to=server.to("silent"), **({"source": near} if near == SECOND_SOURCE else {}))
         prober.publish()
         results = prober.wait_results(0, n)
-        capture.wait(lambda lines: sum(line.get("flags") == "R" for line in lines) >= n, "resets")
+        capture.wait(lambda lines: sum(line.get("flags") == "R" for line in lines) >= n, "resets",
+                     patience=10)  # the results have come
         ports = {line["sport"] for line in capture.lines if line.get("flags") == "S"}
         taken = [port for port in ports if is_taken(cable, port)]
         prober.stop()
