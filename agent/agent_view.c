@@ -119,11 +119,12 @@ void agent_view_node(void *user, struct rpc_node *ret_node)
         probe_capabilities_format(capabilities, ret_node->capabilities,
                                   sizeof ret_node->capabilities);
         ret_node->half_open_problem = probe_thread_packet_problem(agent->probes);
-        ret_node->half_open_receive = packet_way_receive(probe_thread_way(agent->probes));
-        ret_node->half_open_receive_reason =
-            packet_way_receive_why(probe_thread_way(agent->probes));
-        ret_node->half_open_send = packet_way_send(probe_thread_way(agent->probes));
-        ret_node->half_open_send_reason = packet_way_send_why(probe_thread_way(agent->probes));
+        const struct packet_way_words way = packet_way_words(probe_thread_way(agent->probes));
+
+        ret_node->half_open_receive = way.receive;
+        ret_node->half_open_receive_reason = way.receive_why;
+        ret_node->half_open_send = way.send;
+        ret_node->half_open_send_reason = way.send_why;
         agent_probe_budget_view(agent, &counts, &ret_node->probe_budget);
     }
     if (agent->table != NULL) {

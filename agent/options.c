@@ -226,6 +226,15 @@ static int take_probing(const struct options *options, struct agent_config *conf
 {
     config->half_open_receive = packet_receive_of(options_text(options, "half-open-receive"));
     config->half_open_send = packet_send_of(options_text(options, "half-open-send"));
+    if (config->half_open_send == PACKET_SEND_IP &&
+        config->half_open_receive != PACKET_RECEIVE_RING) {
+        return errmsg_set(
+            err, ERR_CONFIG,
+            "%s: half-open-receive: \"%s\" is for probes that are sent by the link, and "
+            "half-open-send is \"ip\": use ring, or send by auto or link",
+            options_origin(options, "half-open-receive"),
+            options_text(options, "half-open-receive"));
+    }
     for (size_t i = 0; i < options_n_values(options, "allow"); i++) {
         cidr_parse(options_value_at(options, "allow", i), &config->allowed[config->n_allowed++],
                    NULL);

@@ -481,7 +481,7 @@ static void open_xdp(struct packet_engine *engine, enum packet_receive receive)
         why = packet_xdp_open(engine->ports.ports, PACKET_PORTS,
                               receive == PACKET_RECEIVE_XDP_DRIVER, &engine->xdp);
     }
-    atomic_store_explicit(&engine->sender.way->receive_why, why, memory_order_relaxed);
+    packet_way_set_receive(engine->sender.way, false, why);
     engine->sender.xdp = engine->xdp;
 }
 

@@ -3,24 +3,10 @@
 #include "common/base/clock.h"
 #include "common/base/plant.h"
 
-static bool is_by_link(const struct packet_sender *sender)
-{
-    return atomic_load_explicit(&sender->way->send, memory_order_relaxed) == PACKET_SEND_LINK;
-}
-
-static void set_way(struct packet_sender *sender, enum packet_send send, uint32_t why)
-{
-    atomic_store_explicit(&sender->way->send, send, memory_order_relaxed);
-    atomic_store_explicit(&sender->way->send_why, why, memory_order_relaxed);
-}
-
 static void set_receive(struct packet_sender *sender, enum packet_receive_why why)
 {
-    bool is_on = sender->xdp != NULL && packet_xdp_is_attached(sender->xdp);
-
-    atomic_store_explicit(&sender->way->receive, is_on ? PACKET_RECEIVE_XDP : PACKET_RECEIVE_RING,
-                          memory_order_relaxed);
-    atomic_store_explicit(&sender->way->receive_why, why, memory_order_relaxed);
+    packet_way_set_receive(sender->way, sender->xdp != NULL && packet_xdp_is_attached(sender->xdp),
+                           why);
 }
 
 /* By the link, or what hinders it. */
@@ -34,10 +20,10 @@ static void choose_way(struct packet_sender *sender)
         obstacle = LINK_BOUND;
     }
     if (obstacle != LINK_CLEAR) {
-        set_way(sender, PACKET_SEND_IP, obstacle);
+        packet_way_set_send(sender->way, PACKET_SEND_IP, obstacle);
     } else {
-        set_way(sender, PACKET_SEND_LINK,
-                sender->choice == PACKET_SEND_AUTO ? LINK_CLEAR : PACKET_WAY_CHOSEN);
+        packet_way_set_send(sender->way, PACKET_SEND_LINK,
+                            sender->choice == PACKET_SEND_AUTO ? LINK_CLEAR : PACKET_WAY_CHOSEN);
     }
 }
 
@@ -45,7 +31,7 @@ void packet_sender_open(struct packet_sender *sender)
 {
     sender->guarded_ns = 0;
     if (sender->choice == PACKET_SEND_IP) {
-        set_way(sender, PACKET_SEND_IP, PACKET_WAY_CHOSEN);
+        packet_way_set_send(sender->way, PACKET_SEND_IP, PACKET_WAY_CHOSEN);
     } else {
         link_hops_open(&sender->hops);
     }
@@ -66,7 +52,7 @@ void packet_sender_refresh(struct packet_sender *sender, uint32_t generation, ui
         sender->guarded_ns = now_ns;
         choose_way(sender);
     }
-    if (is_by_link(sender)) {
+    if (packet_way_is_by_link(sender->way)) {
         if (sender->xdp != NULL && generation != sender->hops.generation) {
             packet_xdp_renew(sender->xdp);
         }
@@ -127,7 +113,7 @@ void packet_sender_add(struct packet_sender *sender, const struct packet_tcp *tc
     enum packet_out out = out_of(tcp->to.addr.family);
     struct link_hop hop;
 
-    if (is_by_link(sender) && !is_repeat && !plant_is("link-unused") &&
+    if (packet_way_is_by_link(sender->way) && !is_repeat && !plant_is("link-unused") &&
         link_hops_find(&sender->hops, slot, &tcp->from.addr, &tcp->to.addr, sender->now_ns, &hop)) {
         out = PACKET_OUT_LINK;
         packet_batch_add_link(&sender->batches[out], tcp, &hop);

@@ -1,6 +1,6 @@
 #include "agent/probe/packet_way.h"
 
-#include <stdbool.h>
+#include <assert.h>
 #include <string.h>
 
 enum packet_send packet_send_of(const char *word)
@@ -10,33 +10,6 @@ enum packet_send packet_send_of(const char *word)
                                        : PACKET_SEND_AUTO;
 }
 
-const char *packet_way_send(const struct packet_way *way)
-{
-    switch ((enum packet_send)atomic_load_explicit(&way->send, memory_order_relaxed)) {
-    case PACKET_SEND_IP:
-        return "ip";
-    case PACKET_SEND_LINK:
-        return "link";
-    case PACKET_SEND_AUTO:
-        break;
-    }
-    return "";
-}
-
-static bool has_engine(const struct packet_way *way)
-{
-    return packet_way_send(way)[0] != '\0';
-}
-
-const char *packet_way_send_why(const struct packet_way *way)
-{
-    uint32_t why = atomic_load_explicit(&way->send_why, memory_order_relaxed);
-
-    return !has_engine(way)           ? ""
-           : why == PACKET_WAY_CHOSEN ? "as configured"
-                                      : link_obstacle_text((enum link_obstacle)why);
-}
-
 enum packet_receive packet_receive_of(const char *word)
 {
     return strcmp(word, "xdp") == 0          ? PACKET_RECEIVE_XDP
@@ -44,21 +17,62 @@ enum packet_receive packet_receive_of(const char *word)
                                              : PACKET_RECEIVE_RING;
 }
 
-const char *packet_way_receive(const struct packet_way *way)
-{
-    uint32_t receive = atomic_load_explicit(&way->receive, memory_order_relaxed);
+/* The word, a byte each: enum packet_send, where AUTO stands for no engine, and why; whether it is
+ * by XDP, and why. */
+enum {
+    SEND_WHY = 8,
+    RECEIVE = 16,
+    RECEIVE_WHY = 24,
+    BYTE = 0xff
+};
 
-    return !has_engine(way) ? "" : receive == PACKET_RECEIVE_RING ? "ring" : "xdp";
+static uint32_t word_of(const struct packet_way *way)
+{
+    return atomic_load_explicit(&way->word, memory_order_relaxed);
 }
 
-const char *packet_way_receive_why(const struct packet_way *way)
+/* Only one thread writes. */
+static void put(struct packet_way *way, uint32_t mask, uint32_t bits)
 {
-    static const char *const texts[] = {
+    atomic_store_explicit(&way->word, (word_of(way) & ~mask) | bits, memory_order_relaxed);
+}
+
+void packet_way_set_send(struct packet_way *way, enum packet_send send, uint32_t why)
+{
+    assert(send != PACKET_SEND_AUTO && why <= PACKET_WAY_CHOSEN);
+    put(way, BYTE | BYTE << SEND_WHY, (uint32_t)send | why << SEND_WHY);
+}
+
+void packet_way_set_receive(struct packet_way *way, bool is_xdp, enum packet_receive_why why)
+{
+    put(way, (uint32_t)BYTE << RECEIVE | (uint32_t)BYTE << RECEIVE_WHY,
+        (is_xdp ? 1U : 0U) << RECEIVE | (uint32_t)why << RECEIVE_WHY);
+}
+
+bool packet_way_is_by_link(const struct packet_way *way)
+{
+    return (word_of(way) & BYTE) == PACKET_SEND_LINK;
+}
+
+struct packet_way_words packet_way_words(const struct packet_way *way)
+{
+    static const char *const receive_whys[] = {
 #define PACKET_RECEIVE_WHY_TEXT(name, text) text,
         PACKET_RECEIVE_WHYS(PACKET_RECEIVE_WHY_TEXT)
 #undef PACKET_RECEIVE_WHY_TEXT
     };
+    uint32_t word = word_of(way);
+    uint32_t send_why = word >> SEND_WHY & BYTE;
 
-    return has_engine(way) ? texts[atomic_load_explicit(&way->receive_why, memory_order_relaxed)]
-                           : "";
+    if ((word & BYTE) == 0) {
+        return (struct packet_way_words){"", "", "", ""};
+    }
+    return (struct packet_way_words){
+        .send = (word & BYTE) == PACKET_SEND_LINK ? "link" : "ip",
+        .send_why = send_why == PACKET_WAY_CHOSEN
+                        ? "as configured"
+                        : link_obstacle_text((enum link_obstacle)send_why),
+        .receive = (word >> RECEIVE & BYTE) != 0 ? "xdp" : "ring",
+        .receive_why = receive_whys[word >> RECEIVE_WHY & BYTE],
+    };
 }

@@ -4,6 +4,7 @@
 #define JURY_PROBE_PACKET_WAY_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "agent/probe/link_guard.h"
@@ -45,21 +46,28 @@ enum packet_receive_why {
 enum packet_send packet_send_of(const char *word);
 enum packet_receive packet_receive_of(const char *word);
 
+#define PACKET_WAY_CHOSEN \
+    LINK_N_OBSTACLES /* in the place of an obstacle: the configuration says so */
+
+/* One word, so that nobody sees a way with the reason of another. Zero: there is no such engine. */
 struct packet_way {
-    _Atomic uint32_t send;     /* SEND_IP or SEND_LINK; 0 = no such engine */
-    _Atomic uint32_t send_why; /* enum link_obstacle, or PACKET_WAY_CHOSEN */
-    _Atomic uint32_t receive;  /* RECEIVE_RING or RECEIVE_XDP */
-    _Atomic uint32_t receive_why;
+    _Atomic uint32_t word; /* private */
 };
 
-#define PACKET_WAY_CHOSEN UINT32_MAX /* the configuration says so */
+/* The engine's thread. why: enum link_obstacle, or PACKET_WAY_CHOSEN. */
+void packet_way_set_send(struct packet_way *way, enum packet_send send, uint32_t why);
+/* is_xdp: of any link. */
+void packet_way_set_receive(struct packet_way *way, bool is_xdp, enum packet_receive_why why);
+bool packet_way_is_by_link(const struct packet_way *way);
 
-/* For people: "link", "ip"; empty without an engine. Static. */
-const char *packet_way_send(const struct packet_way *way);
-/* "ring", "xdp"; empty likewise. Static. */
-const char *packet_way_receive(const struct packet_way *way);
-/* One short reason; empty likewise. Static. */
-const char *packet_way_send_why(const struct packet_way *way);
-const char *packet_way_receive_why(const struct packet_way *way);
+/* For people. */
+struct packet_way_words {
+    const char *send; /* "link", "ip" */
+    const char *send_why;
+    const char *receive; /* "ring", "xdp" */
+    const char *receive_why;
+};
+/* All of one moment, static; empty without an engine. */
+struct packet_way_words packet_way_words(const struct packet_way *way);
 
 #endif

@@ -96,6 +96,8 @@ def options_and_file(table):
     table.row("IPv6 without brackets", 2, "is ambiguous", table.command(mesh_listen="::1:7400"))
     table.row("two options that do not fit", 3, "must be at most a quarter of election-timeout",
               table.command(election_timeout="100ms", heartbeat="50ms"))
+    table.row("XDP for what no link sends", 3, "half-open-receive: \"xdp\" is for probes that are sent by "
+              "the link", table.command(half_open_send="ip", half_open_receive="xdp"))
     table.row("no such file", 3, "No such file or directory", table.command(config="/nowhere"))
     table.row("wrong line in the file", 3, "line 2: unknown option \"log-levle\"; did you mean "
               "\"log-level\"?",

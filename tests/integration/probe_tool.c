@@ -268,12 +268,11 @@ static void print_counts(const struct tool *tool)
     struct probe_counts counts;
 
     probe_thread_counts(tool->thread, &counts);
-    const struct packet_way *way = probe_thread_way(tool->thread);
+    const struct packet_way_words way = packet_way_words(probe_thread_way(tool->thread));
 
     printf("{\"counts\": true, \"send\": \"%s\", \"send_why\": \"%s\", "
            "\"receive\": \"%s\", \"receive_why\": \"%s\"",
-           packet_way_send(way), packet_way_send_why(way), packet_way_receive(way),
-           packet_way_receive_why(way));
+           way.send, way.send_why, way.receive, way.receive_why);
     probe_counts_emit(&counts, print_count, NULL);
     printf("}\n");
 }

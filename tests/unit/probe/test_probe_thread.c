@@ -348,9 +348,9 @@ static void an_agent_without_xdp_says_so(void **state)
         bench_close(&bench);
         skip();
     }
-    const struct packet_way *way = probe_thread_way(bench.thread);
-    const char *why = packet_way_receive_why(way);
-    assert_string_equal(packet_way_receive(way), "ring"); /* no probe has left yet */
+    const struct packet_way_words way = packet_way_words(probe_thread_way(bench.thread));
+    const char *why = way.receive_why;
+    assert_string_equal(way.receive, "ring"); /* no probe has left yet */
     assert_int_equal(strstr(why, "was built without XDP") != NULL, !JURY_XDP_IS_BUILT);
     bench_close(&bench);
 }
