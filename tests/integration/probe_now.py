@@ -329,7 +329,7 @@ def bounds(cluster):
     start = time.monotonic()
     status = ask(cluster, ["status"] + here(agent))
     took = time.monotonic() - start
-    check(status.status == 0 and took < 2, "status took %.1f s beside probes: %s" % (took, status))
+    check(status.status in (0, 1) and took < 2, "status took %.1f s beside probes: %s" % (took, status))
     for thread in threads:
         thread.join()
     busy = [one for one in answers.values() if one.status == 10]
@@ -365,6 +365,12 @@ def errors(cluster):
     print("a node that is away: " + answer.error["message"])
 
 
+def hears_all(cluster, agent):
+    """Which it may without being healthy: one of them cannot make all kinds of probes."""
+    answer = ask(cluster, ["node", "describe", "-o", "json"] + here(agent))
+    return answer.status == 0 and all("helloAge" in peer for peer in answer.json["peers"])
+
+
 def test(options):
     lan = Lan(HOSTS)
     for host, number in HOSTS.items():
@@ -378,7 +384,7 @@ def test(options):
         expect(cluster, 0, ["apply", "-f", "-"] + here(cluster.agents[1]), text=documents())
         for agent in cluster.agents.values():
             wait_until("node %d hears the others" % agent.id, 60,
-                       lambda agent=agent: ask(cluster, ["status"] + here(agent)).status == 0)
+                       lambda agent=agent: hears_all(cluster, agent))
         every_kind(cluster)
         counts_nowhere(cluster, lan)
         bounds(cluster)
