@@ -78,7 +78,8 @@ static void deliver(struct connect_engine *engine, const struct attempt *attempt
         .is_refused = reason == REASON_CONNECT_FAILED && attempt->step == STEP_CONNECTING &&
                       connect_socket_is_refused(attempt->fd),
     };
-    struct probe_result result = probe_attempt_result(&attempt->probe, engine->lateness, ending);
+    struct probe_result result =
+        probe_attempt_result(&attempt->probe, engine->lateness, &engine->ways, ending);
 
     result.http_status = attempt->reply.status;
     result.cert = attempt->cert;

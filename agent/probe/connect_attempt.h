@@ -49,6 +49,7 @@ struct attempt {
 struct connect_engine {
     struct probe_engine base; /* first */
     const struct probe_lateness *lateness;
+    struct silent_ways ways;
     const struct probe_sink *sink; /* inside run */
     struct probe_places places;    /* timers: deadline, or end of lingering */
     struct connect_pool pool;

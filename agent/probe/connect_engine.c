@@ -241,6 +241,7 @@ static void engine_free(struct probe_engine *base)
             attempt_release(engine, &engine->attempts[i], END_BY_RST);
         }
     }
+    silent_ways_close(&engine->ways);
     connect_pool_close(&engine->pool);
     if (base->fd >= 0) {
         close(base->fd);

@@ -32,6 +32,7 @@ struct packet_attempt {
 struct packet_engine {
     struct probe_engine base; /* first */
     const struct probe_lateness *lateness;
+    struct silent_ways ways;
     struct probe_counters *counters;
     const struct probe_sink *sink; /* inside run */
     struct packet_ports ports;
@@ -111,7 +112,8 @@ static void release(struct packet_engine *engine, struct packet_attempt *attempt
 static void end(struct packet_engine *engine, struct packet_attempt *attempt,
                 struct probe_ending ending)
 {
-    struct probe_result result = probe_attempt_result(&attempt->probe, engine->lateness, ending);
+    struct probe_result result =
+        probe_attempt_result(&attempt->probe, engine->lateness, &engine->ways, ending);
 
     engine->sink->result(engine->sink->user, &result);
     release(engine, attempt);
@@ -454,6 +456,7 @@ static void engine_free(struct probe_engine *base)
     packet_xdp_close(engine->xdp);
     packet_socket_close(&engine->sock);
     packet_ports_close(&engine->ports);
+    silent_ways_close(&engine->ways);
     packet_sources_close(&engine->sources);
     probe_buckets_close(&engine->buckets);
     probe_places_close(&engine->places);

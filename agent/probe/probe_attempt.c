@@ -1,9 +1,9 @@
 #include "agent/probe/probe_attempt.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stddef.h>
 
-#include "agent/probe/packet_local.h"
 #include "common/base/clock.h"
 #include "common/base/plant.h"
 
@@ -23,25 +23,22 @@ bool probe_attempt_is_overdue(const struct probe_attempt *attempt)
     return clock_monotonic_ns() >= attempt->deadline_ns;
 }
 
-/* Silence says nothing of a backend that this node cannot send to: when the way went while a probe
- * was under way, the kernel repeats into the void and tells nobody. So whatever rests on silence is
- * asked once more whether it could leave now. */
-static enum probe_reason ask_way(const struct probe_target *target, enum probe_reason reason)
+static enum probe_reason ask_way(struct silent_ways *ways, const struct probe_target *target,
+                                 enum probe_reason reason)
 {
-    struct addr source;
     bool is_silence = reason == REASON_CONNECT_TIMEOUT || reason == REASON_RECV_RESPONSE_TIMEOUT ||
                       reason == REASON_NO_ECHO_REPLY || reason == REASON_SILENT;
 
     if (!is_silence || plant_is("way-unasked")) {
         return reason;
     }
-    enum probe_reason way = packet_source_find(target, &source);
-    return way == REASON_LOCAL_NO_ROUTE || way == REASON_LOCAL_SOURCE_MISSING ? way : reason;
+    enum probe_reason way = silent_ways_ask(ways, target, clock_monotonic_ns());
+    return way != REASON_NONE ? way : reason;
 }
 
 struct probe_result probe_attempt_result(const struct probe_attempt *attempt,
                                          const struct probe_lateness *lateness,
-                                         struct probe_ending ending)
+                                         struct silent_ways *ways, struct probe_ending ending)
 {
     struct probe_life life = {
         .start_ns = attempt->start_ns,
@@ -52,7 +49,7 @@ struct probe_result probe_attempt_result(const struct probe_attempt *attempt,
     };
 
     assert(attempt->target != NULL);
-    enum probe_reason reason = ask_way(attempt->target, ending.reason);
+    enum probe_reason reason = ask_way(ways, attempt->target, ending.reason);
     reason = probe_lateness_judge(lateness, &life, reason);
     return (struct probe_result){
         .id = attempt->target->id,

@@ -9,6 +9,7 @@
 
 #include "agent/core/probe.h"
 #include "agent/probe/probe_lateness.h"
+#include "agent/probe/silent_ways.h"
 
 struct probe_attempt {
     const struct probe_target *target; /* NULL = no probe is under way here */
@@ -34,9 +35,9 @@ struct probe_ending {
 };
 
 /* The result of a probe that ends now: the ending, unless this node was not awake enough for it to
- * count (probe_lateness.h). */
+ * count (probe_lateness.h), or it was silence and nothing could leave. ways: the engine's. */
 struct probe_result probe_attempt_result(const struct probe_attempt *attempt,
                                          const struct probe_lateness *lateness,
-                                         struct probe_ending ending);
+                                         struct silent_ways *ways, struct probe_ending ending);
 
 #endif

@@ -37,6 +37,7 @@ struct udp_attempt {
 struct udp_engine {
     struct probe_engine base; /* first */
     const struct probe_lateness *lateness;
+    struct silent_ways ways;
     struct probe_counters *counters;
     const struct probe_sink *sink; /* inside run */
     struct echo_socket echo;       /* descriptors -1 without rights */
@@ -95,7 +96,8 @@ static void release(struct udp_engine *engine, struct udp_attempt *attempt)
 
 static void end(struct udp_engine *engine, struct udp_attempt *attempt, struct probe_ending ending)
 {
-    struct probe_result result = probe_attempt_result(&attempt->probe, engine->lateness, ending);
+    struct probe_result result =
+        probe_attempt_result(&attempt->probe, engine->lateness, &engine->ways, ending);
 
     engine->sink->result(engine->sink->user, &result);
     release(engine, attempt);
@@ -417,6 +419,7 @@ static void engine_free(struct probe_engine *base)
             close(engine->attempts[i].fd);
         }
     }
+    silent_ways_close(&engine->ways);
     echo_socket_close(&engine->echo);
     if (base->fd >= 0) {
         close(base->fd);

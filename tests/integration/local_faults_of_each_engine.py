@@ -8,6 +8,7 @@ there each probe fails. Needs root.
 # twin: probe-local-fault WRONG no descriptor
 # twin: probe-late WRONG stopped
 # twin: way-unasked WRONG probes under way
+# twin: stale-way WRONG .*were silent and lost their way
 import contextlib
 import os
 import signal
@@ -256,6 +257,29 @@ def link_lost_on_the_way(world):
     ended(prober, "link")
 
 
+def silence_after_a_change(world):
+    """A backend that is silent, and then the way to it goes, too: what is under way by then says so,
+    though there was a way when its last one was silent."""
+    world.cable.filter(world.cable.far, f"ip daddr {BEHIND} drop")
+    prober = world.prober(400)
+    for slot, _ in enumerate(KINDS):
+        prober.wait_results(slot, 2)
+    under_way(prober)
+    before = time.monotonic()
+    world.route("del")
+    after = time.monotonic()
+    prober.wait(lambda _: time.monotonic() - after >= 0.5, "what was under way")
+    prober.wait_results(0, len(prober.results(0)) + 1)
+    lines = [line for slot, _ in enumerate(KINDS) for line in results(prober, slot)
+             if line["start"] < before and line["end"] > after and line["reason"] != "LOCAL_LATE"]
+    seen = {word(line) for line in lines}
+    check(len(lines) >= 3 and seen == {"inconclusive LOCAL_NO_ROUTE"},
+          f"{len(lines)} probes were silent and lost their way: {sorted(seen)}")
+    ended(prober, "silence")
+    world.route("add")
+    world.cable.unfilter(world.cable.far)
+
+
 def late(world):
     """Most probes are under way, since the backends take a while to answer."""
     usual = world.backends
@@ -299,7 +323,8 @@ def dead_host(world):
 def main():
     options = arguments()
     world = World(options.bin)
-    for part in (descriptors, local_ports, source, route_and_link, late, without_rights, dead_host):
+    for part in (descriptors, local_ports, source, route_and_link, silence_after_a_change, late,
+                 without_rights, dead_host):
         begun = time.monotonic()
         part(world)
         print(f"      {part.__name__}: {time.monotonic() - begun:.1f} s")

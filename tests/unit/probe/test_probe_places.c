@@ -80,6 +80,7 @@ static void refused_is_said_only_of_an_ending_that_stands(void **state)
     const struct health_check check = {.type = CHECK_TYPE_UDP, .timeout_ms = 60000};
     const struct probe_target target = {.id = {.slot = 3, .birth = 9}, .definition.check = &check};
     const struct probe_ending refused = {.reason = REASON_PORT_UNREACHABLE, .is_refused = true};
+    struct silent_ways ways = {0};
     struct probe_lateness lateness;
     uint64_t now_ns = clock_monotonic_ns();
 
@@ -89,7 +90,7 @@ static void refused_is_said_only_of_an_ending_that_stands(void **state)
     struct probe_attempt attempt = probe_attempt_begin(&target, &lateness, now_ns);
     assert_int_equal(attempt.deadline_ns, now_ns + 60 * NS_PER_SECOND);
     assert_false(probe_attempt_is_overdue(&attempt));
-    struct probe_result result = probe_attempt_result(&attempt, &lateness, refused);
+    struct probe_result result = probe_attempt_result(&attempt, &lateness, &ways, refused);
     assert_int_equal(result.reason, REASON_PORT_UNREACHABLE);
     assert_int_equal(result.probe_class, PROBE_FAIL);
     assert_true(result.is_refused);
@@ -97,7 +98,7 @@ static void refused_is_said_only_of_an_ending_that_stands(void **state)
 
     /* The machine was suspended for a second meanwhile. */
     probe_lateness_wake(&lateness, now_ns, now_ns + NS_PER_SECOND);
-    result = probe_attempt_result(&attempt, &lateness, refused);
+    result = probe_attempt_result(&attempt, &lateness, &ways, refused);
     assert_int_equal(result.reason, REASON_LOCAL_LATE);
     assert_false(result.is_refused);
 }
