@@ -49,9 +49,10 @@ static void say_shadow(const struct engine *engine, const struct engine_scope *s
 
     if (scope->shadow_is_stopped) {
         snprintf(view->sentence, sizeof view->sentence,
-                 "shadow of the changed check is stopped: it would take out %u, more than %u; "
-                 "change the check, or switch shadowStop or shadowCycles off",
-                 n, engine_shadow_limit(scope));
+                 "shadow of the changed check is kept beyond its %u cycles: it would take out %u, "
+                 "more than %u, and takes out none; nodectl apply -f FILE accepts it with guard: "
+                 "{shadowCycles: 0}, and reverts it with the check as it was",
+                 scope->guard.shadow_cycles, n, engine_shadow_limit(scope));
         return;
     }
     snprintf(view->sentence, sizeof view->sentence,

@@ -38,7 +38,7 @@ enum event_kind {
 };
 /* Of the shadow: its time is over, and it goes on, as it would take out too many. */
 #define GUARD_EVENT_STOPPED 2
-const char *guard_change_word(unsigned to); /* "off", "on", "stopped" */
+const char *guard_change_word(unsigned to); /* "off", "on", "kept" */
 
 /* Votes kept with an event, those that decided before those against it; more are counted in n_fail
  * and n_pass only. */

@@ -406,7 +406,8 @@ static void find_in_engine(struct finding_list *list)
     find_guard(list, GUARD_CORRELATED, FINDING_ALARM,
                "ALARM: many backends went bad at once; look for one cause");
     find_guard(list, GUARD_SHADOW, FINDING_SHADOW,
-               "the shadow of its changed check is stopped: it would take out too many");
+               "its changed check is kept in shadow: it would take out too many, and takes out "
+               "none until that is accepted or reverted");
 }
 
 /* --- the answer --- */

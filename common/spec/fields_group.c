@@ -481,9 +481,9 @@ static const struct spec_field guard_fields[] = {
      .flags = SPEC_BY_PROFILE,
      AT(guard_policy, shadow_stop),
      .help = "The shadow does not end while the changed check would take out more than "
-             "velocityPercent of the group (10 % when that is 0; at least one backend): it stops "
-             "there until fewer would go out, the check is changed again, or shadowCycles or "
-             "shadowStop are switched off."},
+             "velocityPercent of the group (10 % when that is 0; at least one backend): it is kept "
+             "until fewer would go out, the check is changed again, or shadowCycles or shadowStop "
+             "are switched off."},
     {.name = "correlatedAlarm",
      .type = SPEC_TYPE_BOOL,
      .flags = SPEC_BY_PROFILE,
