@@ -314,8 +314,9 @@ int cmd_apply(struct ctl *ctl)
     int rc = load_documents(ctl, &set);
 
     for (uint32_t i = 0; rc == 0 && i < set.n_documents; i++) {
+        remark_checks(ctl, &set.documents[i]);
         remark_load(ctl, &set.documents[i]);
-        remark_advice(ctl, &set, &set.documents[i], true);
+        remark_advice(ctl, &set, &set.documents[i]);
     }
     if (rc == 0) {
         rc = apply_set(ctl, &set);
@@ -326,6 +327,7 @@ int cmd_apply(struct ctl *ctl)
         remark_ask_probing(ctl, &probing);
         remark_demand(ctl, &set, &probing);
         remark_sources(ctl, &set, &probing);
+        remark_parts(ctl, &set, &probing);
     }
     spec_set_close(&set);
     return rc;

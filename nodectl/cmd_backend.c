@@ -8,6 +8,8 @@
 #include "common/base/clock.h"
 #include "common/base/str.h"
 #include "common/base/units.h"
+#include "common/model/names.h"
+#include "common/model/reason.h"
 #include "jury/v1/group.pb-c.h"
 #include "nodectl/backend_ref.h"
 #include "nodectl/commands.h"
@@ -18,6 +20,44 @@
 #define POLL_NS (300 * NS_PER_MS)
 #define CLOSING_NS (5 * NS_PER_SECOND)
 #define WAIT_MARGIN_NS (60 * NS_PER_SECOND) /* behind the deadline: a silent node's report */
+
+/* Whether one of the words of its row is this one. */
+static bool has_word(const Jury__V1__BackendStatus *status, const char *word)
+{
+    char marks[RENDER_TEXT_BYTES];
+    const Jury__V1__Verdict *verdict = status->verdict;
+    bool is_removing = status->life == JURY__V1__BACKEND_LIFE__BACKEND_LIFE_REMOVING;
+
+    if (verdict == NULL || status->backend == NULL) {
+        return false;
+    }
+    if (strcmp(word, "removing") == 0) {
+        return is_removing;
+    }
+    if (strcmp(word, "unreachable") == 0) {
+        return verdict->is_unreachable;
+    }
+    /* No mark is a part of another. */
+    return strcmp(health_state_word((enum health_state)verdict->state), word) == 0 ||
+           strstr(render_marks(verdict, marks), word) != NULL ||
+           (!is_removing &&
+            strcmp(names_word(&names_admin_state, (unsigned)status->backend->admin_state), word) ==
+                0);
+}
+
+/* Keeps those of the list that --state wants; for people and programs alike. */
+static void filter(struct ctl *ctl, Jury__V1__ListBackendsResponse *backends)
+{
+    const char *word = ctl_text(ctl, FLAG_STATE);
+    size_t n = 0;
+
+    for (size_t i = 0; i < backends->n_backends; i++) {
+        if (has_word(backends->backends[i], word)) {
+            backends->backends[n++] = backends->backends[i];
+        }
+    }
+    backends->n_backends = n;
+}
 
 int cmd_backend_list(struct ctl *ctl)
 {
@@ -32,14 +72,18 @@ int cmd_backend_list(struct ctl *ctl)
     if (rc == ERR_NOTFOUND) {
         suggest_group(ctl, ctl->args[0]);
     }
+    Jury__V1__ListBackendsResponse *backends =
+        rc == 0 ? (Jury__V1__ListBackendsResponse *)(void *)list.whole : NULL;
+    if (rc == 0 && ctl_has(ctl, FLAG_STATE)) {
+        filter(ctl, backends);
+    }
     if (rc == 0 && ctl_is_json(ctl)) {
         rc = ctl_print_message(ctl, list.whole);
     } else if (rc == 0) {
-        const Jury__V1__ListBackendsResponse *backends =
-            (const Jury__V1__ListBackendsResponse *)(const void *)list.whole;
-
         render_backends(ctl, backends->backends, backends->n_backends, ctl->n_args == 0);
-        if (backends->n_backends == 0) {
+        if (backends->n_backends == 0 && ctl_has(ctl, FLAG_STATE)) {
+            ctl_note(ctl, "no backend is %s", ctl_text(ctl, FLAG_STATE));
+        } else if (backends->n_backends == 0) {
             ctl_note(ctl, "there are no backends yet");
         }
     }

@@ -9,7 +9,7 @@
 #include "nodectl/remark.h"
 
 void remark_advice(struct ctl *ctl, const struct spec_set *set,
-                   const struct spec_document *document, bool only_warnings)
+                   const struct spec_document *document)
 {
     const char *file = set->files[document->file];
     char object[LOAD_OBJECT_BYTES];
@@ -21,12 +21,8 @@ void remark_advice(struct ctl *ctl, const struct spec_set *set,
         const struct advice *row = remark->due.row;
 
         advice_field(&remark->due, field);
-        if (row->warning != NULL) {
-            ctl_warn(ctl, "%s:%u: %s: %s: %s (%s)", file, (unsigned)remark->at.line, object, field,
-                     row->warning, row->id);
-        } else if (!only_warnings) {
-            ctl_note(ctl, "advice: %s: %s", object, row->text);
-        }
+        ctl_warn(ctl, "%s:%u: %s: %s: %s (%s)", file, (unsigned)remark->at.line, object, field,
+                 row->warning, row->id);
     }
 }
 
@@ -72,9 +68,8 @@ static json_t *advice_json(const struct spec_set *set)
 
             json_array_append_new(
                 list, json_pack("{s:s, s:s, s:s, s:b, s:s, s:s, s:i}", "object", object, "id",
-                                row->id, "field", row->path, "warning", row->warning != NULL,
-                                "text", row->warning != NULL ? row->warning : row->text, "file",
-                                set->files[document->file], "line", (int)remark->at.line));
+                                row->id, "field", row->path, "warning", true, "text", row->warning,
+                                "file", set->files[document->file], "line", (int)remark->at.line));
         }
     }
     return list;
@@ -112,8 +107,9 @@ int cmd_validate(struct ctl *ctl)
 
             fprintf(ctl->out, "%s:%u: %s is valid\n", set.files[document->file],
                     (unsigned)document->at.line, load_object(document, object));
+            remark_checks(ctl, document);
             remark_load(ctl, document);
-            remark_advice(ctl, &set, document, false);
+            remark_advice(ctl, &set, document);
         }
         struct remark_probing probing;
         remark_default_probing(&probing);

@@ -24,6 +24,17 @@ static void add_lacking(struct remark_probing *probing, uint64_t node_id, bool l
     }
 }
 
+/* An agent that names no kinds does not say what it lacks. */
+static bool lacks_kind(const Jury__V1__ProbeEngine *engine, const char *kind)
+{
+    for (size_t i = 0; engine != NULL && i < engine->n_capabilities; i++) {
+        if (strcmp(engine->capabilities[i], kind) == 0) {
+            return false;
+        }
+    }
+    return engine != NULL && engine->n_capabilities > 0;
+}
+
 void remark_ask_probing(struct ctl *ctl, struct remark_probing *ret_probing)
 {
     struct ctl_failure kept = ctl->failure;
@@ -43,6 +54,8 @@ void remark_ask_probing(struct ctl *ctl, struct remark_probing *ret_probing)
             ret_probing->n_observers = node->probe_budget->n_observers;
             ret_probing->is_known = true;
         }
+        ret_probing->lacks_tls = lacks_kind(node->probe_engine, "tls");
+        ret_probing->lacks_grpc = lacks_kind(node->probe_engine, "grpc");
         add_lacking(ret_probing, node->node_id, node->lacks_shared_space);
         for (size_t i = 0; i < node->n_peers; i++) {
             add_lacking(ret_probing, node->peers[i]->node_id, node->peers[i]->lacks_shared_space);

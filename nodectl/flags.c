@@ -127,6 +127,13 @@ const struct ctl_flag ctl_flags[CTL_N_FLAGS] = {
          .choices = "verdict|reachable|opinion|group|observers|catalog|catalogs-differ|peer|drain|"
                     "doubt|guard|held|admin|certificate|degraded|probe-budget",
          .help = "only of this type"},
+    [FLAG_STATE] =
+        {.name = "state",
+         .argument = "WORD",
+         .type = CTL_FLAG_CHOICE,
+         .choices = "initial|healthy|unhealthy|unavailable|unused|unreachable|held|pending|suspect|"
+                    "gray|flapping|warming|degraded|enabled|draining|maintenance|removing",
+         .help = "only those with this word as their state, mark or admin state"},
     [FLAG_LIMIT] = {.name = "limit",
                     .argument = "N",
                     .type = CTL_FLAG_NUMBER,

@@ -32,6 +32,7 @@ enum ctl_flag_id {
     FLAG_LOCAL,
     FLAG_GROUP,
     FLAG_TYPE,
+    FLAG_STATE,
     FLAG_LIMIT,
     FLAG_SINCE,
     FLAG_FOLLOW,

@@ -8,7 +8,12 @@
 
 /* set: whose document it is, for the name of its file. */
 void remark_advice(struct ctl *ctl, const struct spec_set *set,
-                   const struct spec_document *document, bool only_warnings);
+                   const struct spec_document *document);
+/* Which checks are made on which port: "http on port 81". Returns text. */
+#define REMARK_CHECKED_BYTES 1024
+char *remark_checked_by(const struct server_group *group, char text[REMARK_CHECKED_BYTES]);
+/* That, of a group that does not forward TCP: its check may be another one than it seems. */
+void remark_checks(struct ctl *ctl, const struct spec_document *document);
 /* What a shared check comes to, as far as the document tells: of the nodes it says nothing. */
 void remark_load(struct ctl *ctl, const struct spec_document *document);
 
@@ -21,6 +26,7 @@ struct remark_probing {
     bool is_known;                 /* else these are what nodes have by default */
     uint64_t lacking[LIMIT_NODES]; /* have no address in 100.64.0.0/10, and are told no other */
     unsigned n_lacking;
+    bool lacks_tls, lacks_grpc; /* the asked node's agent was built without them */
 };
 /* By default if it does not say. */
 void remark_ask_probing(struct ctl *ctl, struct remark_probing *ret_probing);
@@ -32,5 +38,9 @@ void remark_demand(struct ctl *ctl, const struct spec_set *set,
  * of the nodes, says that they ask. */
 void remark_sources(struct ctl *ctl, const struct spec_set *set,
                     const struct remark_probing *probing);
+
+/* Warns once when the documents have checks that the asked node cannot make. */
+void remark_parts(struct ctl *ctl, const struct spec_set *set,
+                  const struct remark_probing *probing);
 
 #endif

@@ -214,9 +214,7 @@ static void put_warnings(struct wire_arena *arena, const struct advice_due due[]
     result->warnings = wire_alloc_array(arena, n, sizeof *result->warnings);
     for (size_t i = 0; result->warnings != NULL && i < n; i++) {
         char field[ADVICE_FIELD_BYTES];
-        Jury__V1__Warning *warning = due[i].row->warning == NULL
-                                         ? NULL
-                                         : WIRE_NEW(arena, Jury__V1__Warning, jury__v1__warning);
+        Jury__V1__Warning *warning = WIRE_NEW(arena, Jury__V1__Warning, jury__v1__warning);
 
         if (warning != NULL) {
             warning->id = wire_text(arena, due[i].row->id);

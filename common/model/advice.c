@@ -181,8 +181,7 @@ static bool applies(enum advice_row row, const struct server_group *group,
                (check_is_secured(check) || accepts_refusals(&check->http.expect));
     case FEW_PROBERS:
         return check->probers != 0 && check->probers < 3;
-    case OPTIONAL_PART:
-        return check->type == CHECK_TYPE_TLS || check->type == CHECK_TYPE_GRPC;
+    case OPTIONAL_PART: /* of a node: nodectl asks it */
     case CHECK_OFF:
     case SOURCE_RANGE:
     case SOURCE_RULES:

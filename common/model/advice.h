@@ -17,7 +17,7 @@ struct advice {
     const char *path;    /* field of `nodectl explain`: "group.check.http.expect" */
     const char *text;    /* in general: one sentence or two */
     const char *warning; /* when it is due, behind the field's name: what may happen, and the better
-                            setting; NULL: it is none, only `validate` tells the text */
+                            setting; NULL: no object is at fault, so it is never due */
 };
 
 #define N_ADVICE 12

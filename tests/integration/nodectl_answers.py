@@ -223,6 +223,53 @@ def more_probes_than_the_budget_are_a_warning_with_both_numbers():
         check("budget" not in run.err, run.err)
 
 
+def what_the_asked_agent_was_built_without_is_told_once():
+    def answer(method, _request, _envelope):
+        if method == "DescribeNode":
+            response = M["DescribeNodeResponse"](node_id=1)
+            response.probe_engine.capabilities.extend(kinds)
+            return response
+        return M["ApplyResponse"](revision=43) if method == "Apply" else M["GetGroupResponse"]()
+
+    text = "---\n".join(GROUP.replace("web", f"web-{check}") + f"  check: {{type: {check}}}\n"
+                        for check in ("tls", "grpc", "tcp"))
+    with agent_with(answer) as agent:
+        for kinds, said in ((["tcp-full"], "built without tls and grpc checks: server group \"web-tls\" and "
+                             "others have no vote of it (LOCAL_NOT_BUILT)"),
+                            (["tcp-full", "tls"], "built without grpc checks: server group \"web-grpc\" has "
+                             "no vote of it"),
+                            (["tcp-full", "tls", "grpc"], None), ([], None)):
+            run = Run(agent, "apply", "-f", "-", text=text).expect(0)
+            check(run.err.count("built without") == (0 if said is None else 1), f"told once: {run.err}")
+            check(said is None or said in run.err, f"{kinds}: {run.err}")
+
+
+def backends_are_listed_by_state():
+    def answer(method, _request, _envelope):
+        check(method == "ListBackends", f"one call: {method}")
+        response = M["ListBackendsResponse"]()
+        for port, state, marks, admin, life, away in (
+                (1, 2, [], 1, 2, False), (2, 3, [], 1, 2, False), (3, 2, [1, 5], 2, 2, False),
+                (4, 2, [], 1, 3, True)):
+            backend = response.backends.add(group="web", life=life)
+            backend.backend.address, backend.backend.port = "10.0.0.1", port
+            backend.backend.admin_state = admin
+            backend.verdict.state, backend.verdict.is_unreachable = state, away
+            backend.verdict.marks.extend(marks)
+        return response
+    with agent_with(answer) as agent:
+        for word, ports in (("healthy", [1, 3, 4]), ("unhealthy", [2]), ("held", [3]), ("flapping", [3]),
+                            ("draining", [3]), ("removing", [4]), ("unreachable", [4]),
+                            ("enabled", [1, 2]), ("gray", [])):
+            run = Run(agent, "backend", "list", "--state", word, "-o", "json").expect(0)
+            check([b["backend"]["port"] for b in run.json(run.out).get("backends", [])] == ports,
+                  f"{word}: {run.out}")
+            run = Run(agent, "backend", "list", "web", "--state", word).expect(0)
+            check(run.out.count("10.0.0.1:") == len(ports), f"{word}: {run.out}")
+            check(("no backend is gray" in run.err) == (word == "gray"), run.err)
+        Run(agent, "backend", "list", "--state", "helthy").expect(2, err="unhealthy")
+
+
 def probers_share_the_demand_and_all_probe_what_fails():
     """Of 5 nodes 2 probe each backend: 25 probes a second are 10 of each node, and 50 at worst."""
     def answer(method, _request, _envelope):
@@ -745,6 +792,7 @@ def main():
                  an_interrupted_wait_exits_with_130, apply_sends_all_documents_as_one_change,
                  more_probes_than_the_budget_are_a_warning_with_both_numbers,
                  probers_share_the_demand_and_all_probe_what_fails,
+                 what_the_asked_agent_was_built_without_is_told_once, backends_are_listed_by_state,
                  apply_says_of_each_object_what_became_of_it,
                  a_bad_file_asks_nobody, the_refused_document_is_named_by_file_and_line,
                  all_that_the_cluster_refuses_is_told_with_its_place, apply_says_which_backends_it_takes_away, a_removal_is_sent_against_what_was_read,

@@ -458,18 +458,68 @@ static void validate_and_apply_warn_with_the_place_and_change_nothing(void **sta
     run_close(&run);
 }
 
-/* What is good to know, but is nobody's mistake, is told by validate and not at each apply. */
-static void a_note_is_no_warning(void **state)
+/* Each tls and grpc group was told that an agent may be built without, whether one is or not. */
+static void an_optional_part_is_no_advice_where_nothing_is_known_of_nodes(void **state)
 {
     (void)state;
     static const char text[] = "apiVersion: jury/v1\nkind: Group\nmetadata: {name: rpc}\n"
                                "spec: {profile: nlb, check: {type: grpc}}\n";
+    static const char *const lines[] = {"validate -f -", "apply -f - --socket /nonexistent/a"};
 
-    expect_warning("validate -f -", text, 0, "advice: server group \"rpc\": An agent may be built");
-    struct golden_run run = run_nodectl_in("apply -f - --socket /nonexistent/a", text, "");
-    assert_null(strstr(run.err, "advice: "));
-    assert_null(strstr(run.err, "warning: "));
-    run_close(&run);
+    for (size_t i = 0; i < 2; i++) {
+        struct golden_run run = run_nodectl_in(lines[i], text, "");
+
+        assert_null(strstr(run.err, "advice: "));
+        assert_null(strstr(run.err, "warning: "));
+        run_close(&run);
+    }
+    struct golden_run explained = run_nodectl("explain group.check.tls");
+    assert_non_null(strstr(explained.out, "An agent may be built without tls and grpc checks"));
+    run_close(&explained);
+}
+
+/* A udp group of profile nlb without a check was checked by tcp without a word. */
+static void the_check_of_a_group_that_is_not_tcp_is_told_with_its_port(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"protocol: udp",
+         "server group \"dns\": protocol udp, checked by tcp on each backend's own "
+         "port, which has to take TCP connections; check: {type: udp} asks by "
+         "datagrams\n"},
+        {"protocol: udp, check: {type: http, port: 81}",
+         "server group \"dns\": protocol udp, checked by http on port 81\n"},
+        {"protocol: udp, check: {type: udp}", "server group \"dns\": protocol udp, checked by udp "
+                                              "(port+echo) on each backend's own port\n"},
+        {"protocol: tcp_udp", "server group \"dns\": protocol tcp_udp, checked by tcp on each "
+                              "backend's own port\n"},
+        {"protocol: udp, checks: [{name: a, type: udp}, {name: b, port: 7}]",
+         "server group \"dns\": protocol udp, checked by udp (port+echo) on each backend's own "
+         "port "
+         "as a, tcp on port 7 as b\n"},
+        {"protocol: udp, check: {enabled: false}", NULL},
+        {"protocol: tcp", NULL},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[512];
+
+        snprintf(text, sizeof text,
+                 "apiVersion: jury/v1\nkind: Group\nmetadata: {name: dns}\n"
+                 "spec: {profile: nlb, %s}\n",
+                 rows[i][0]);
+        struct golden_run valid = run_nodectl_in("validate -f -", text, "");
+        struct golden_run applied = run_nodectl_in("apply -f - --socket /nonexistent/a", text, "");
+        assert_int_equal(valid.status, 0);
+        if (rows[i][1] == NULL) {
+            assert_null(strstr(valid.err, "checked by"));
+        } else if (strstr(valid.err, rows[i][1]) == NULL ||
+                   strstr(applied.err, rows[i][1]) == NULL) {
+            fail_msg("expected: %sgot: %s%s", rows[i][1], valid.err, applied.err);
+        }
+        run_close(&valid);
+        run_close(&applied);
+    }
 }
 
 /* A path of 40 characters was once taken for a key in ZeroMQ's spelling, which has "/" as well. */
@@ -587,7 +637,8 @@ int main(void)
         cmocka_unit_test(a_flag_wins_over_its_variable_and_that_over_the_default),
         cmocka_unit_test(every_example_is_valid_offline),
         cmocka_unit_test(validate_and_apply_warn_with_the_place_and_change_nothing),
-        cmocka_unit_test(a_note_is_no_warning),
+        cmocka_unit_test(an_optional_part_is_no_advice_where_nothing_is_known_of_nodes),
+        cmocka_unit_test(the_check_of_a_group_that_is_not_tcp_is_told_with_its_port),
         cmocka_unit_test(a_key_file_whose_path_has_40_characters_is_a_file),
         cmocka_unit_test(keys_are_made_and_never_overwritten),
         cmocka_unit_test(version_names_this_program_without_a_node),
