@@ -8,6 +8,7 @@
 #include "common/model/reason.h"
 #include "common/spec/field.h"
 #include "common/spec/value.h"
+#include "nodectl/remark.h"
 #include "nodectl/render.h"
 
 static enum render_color group_color(Jury__V1__GroupState state)
@@ -180,6 +181,21 @@ static char *per_second(uint64_t per_1000s, char text[RENDER_TEXT_BYTES])
     return text;
 }
 
+/* The windows above are of probes that begin in time. */
+static void put_delayed(FILE *out, const Jury__V1__DelayedWindows *delayed)
+{
+    char delay[RENDER_TEXT_BYTES], failure[RENDER_TEXT_BYTES], success[RENDER_TEXT_BYTES];
+
+    if (delayed != NULL) {
+        fprintf(out,
+                "  %-26s is short on this node: probes begin up to %s late, so that it takes up to "
+                "%s to see a failure and %s to see a recovery; see nodectl explain budget\n",
+                "probe budget", render_duration(delayed->delay, delay),
+                render_duration(delayed->failure, failure),
+                render_duration(delayed->success, success));
+    }
+}
+
 static void put_load(FILE *out, const Jury__V1__ProbeLoad *load, unsigned probers)
 {
     char text[RENDER_TEXT_BYTES];
@@ -198,6 +214,16 @@ static void put_load(FILE *out, const Jury__V1__ProbeLoad *load, unsigned prober
                 per_second(load->worst_per_1000s, text));
     }
     fputc('\n', out);
+}
+
+/* Where the check is not of what is forwarded, or need not be. */
+static void put_checked_by(FILE *out, const struct server_group *group)
+{
+    char text[REMARK_CHECKED_BYTES];
+
+    if (group->protocol != PROTOCOL_TCP && group->check.is_enabled) {
+        fprintf(out, "  %-26s %s\n", "checked by", remark_checked_by(group, text));
+    }
 }
 
 /* On the first line: what keeps the verdicts from following the votes. */
@@ -251,7 +277,9 @@ void render_group(struct ctl *ctl, const Jury__V1__DescribeGroupResponse *answer
     put_fields(out, spec_kind_info(SPEC_GROUP)->spec, group, "",
                summary != NULL ? hold_remark(group, summary) : "");
     put_checks(out, group);
+    put_checked_by(out, group);
     put_windows(out, answer, group);
+    put_delayed(out, answer->delayed);
     put_load(out, answer->probe_load, group->check.probers);
     if (answer->n_backends > 0) {
         fputc('\n', out);
@@ -306,6 +334,14 @@ static void put_life(struct render_table *table, const Jury__V1__BackendStatus *
     }
 }
 
+/* "" = the reason is of the one check, or it is not told of which. */
+static const char *decider(const Jury__V1__Verdict *verdict)
+{
+    return verdict->decider_case == JURY__V1__VERDICT__DECIDER_DECIDING_CHECK
+               ? verdict->deciding_check
+               : "";
+}
+
 /* What of a verdict fits into a row. */
 static void put_verdict_cells(struct render_table *table, const Jury__V1__Verdict *verdict)
 {
@@ -317,24 +353,56 @@ static void put_verdict_cells(struct render_table *table, const Jury__V1__Verdic
     render_cell(table, "%" PRIu32 "/%" PRIu32 "/%" PRIu32, verdict->n_pass, verdict->n_fail,
                 verdict->n_observers);
     render_cell(table, "%s", render_duration(verdict->since, text));
-    render_cell(table, "%s",
-                verdict->reason == JURY__V1__PROBE_REASON__PROBE_REASON_UNSPECIFIED
-                    ? ""
-                    : probe_reason_word((unsigned)verdict->reason));
+    if (verdict->reason == JURY__V1__PROBE_REASON__PROBE_REASON_UNSPECIFIED) {
+        render_cell(table, "%s", "");
+    } else {
+        render_cell(table, "%s%s%.40s", probe_reason_word((unsigned)verdict->reason),
+                    decider(verdict)[0] != '\0' ? " by " : "", decider(verdict));
+    }
 }
 
-/* Of one check alone; `why` has those of several. */
+static bool is_worse(const Jury__V1__ProbePath *path, const Jury__V1__ProbePath *than)
+{
+    if (than == NULL || path->n_lost != than->n_lost) {
+        return than == NULL || path->n_lost > than->n_lost;
+    }
+    return path->response_time != NULL &&
+           (than->response_time == NULL ||
+            path->response_time->seconds > than->response_time->seconds ||
+            (path->response_time->seconds == than->response_time->seconds &&
+             path->response_time->nanos > than->response_time->nanos));
+}
+
+/* Of several checks that of the one that decides, else the worst one's. NULL: none is known. */
+static const Jury__V1__ProbePath *path_to_show(const Jury__V1__BackendStatus *status)
+{
+    const Jury__V1__ProbePath *worst = NULL;
+
+    for (size_t i = 0; i < status->n_paths; i++) {
+        const Jury__V1__ProbePath *path = status->paths[i];
+
+        if (path->n_probes > 0 && path->check[0] != '\0' &&
+            strcmp(path->check, decider(status->verdict)) == 0) {
+            return path;
+        }
+        if (path->n_probes > 0 && is_worse(path, worst)) {
+            worst = path;
+        }
+    }
+    return worst;
+}
+
 static void put_path_cells(struct render_table *table, const Jury__V1__BackendStatus *status)
 {
-    const Jury__V1__ProbePath *path =
-        status->n_paths == 1 && status->paths[0]->n_probes > 0 ? status->paths[0] : NULL;
+    const Jury__V1__ProbePath *path = path_to_show(status);
     char text[RENDER_TEXT_BYTES];
 
     render_cell(table, "%s", path == NULL ? "-" : render_duration(path->response_time, text));
     if (path == NULL) {
         render_cell(table, "-");
     } else {
-        render_cell(table, "%" PRIu32 "/%" PRIu32, path->n_lost, path->n_probes);
+        render_cell(table, "%" PRIu32 "/%" PRIu32 "%s%.40s", path->n_lost, path->n_probes,
+                    path->check[0] != '\0' ? " of " : "", path->check);
     }
 }
 

@@ -283,6 +283,19 @@ static bool is_local(const Jury__V1__VerdictRule *rule, bool is_down)
     return column != NULL && column->kind == JURY__V1__RULE__KIND__KIND_LOCAL;
 }
 
+/* Marks that say that something other than votes makes the state what it is. A dependency that is
+ * down does not, nor does it that the backend went down before. */
+static bool is_kept(const Jury__V1__Verdict *verdict)
+{
+    for (size_t i = 0; i < verdict->n_marks; i++) {
+        if (verdict->marks[i] != JURY__V1__HEALTH_MARK__HEALTH_MARK_DEGRADED &&
+            verdict->marks[i] != JURY__V1__HEALTH_MARK__HEALTH_MARK_FLAPPING) {
+            return true;
+        }
+    }
+    return verdict->n_held_causes > 0;
+}
+
 /* The votes that stand for the state and why they are what they are; none if something other than
  * votes keeps it. */
 static void put_deciders(FILE *out, const Jury__V1__WhyResponse *why)
@@ -293,7 +306,7 @@ static void put_deciders(FILE *out, const Jury__V1__WhyResponse *why)
     char nodes[RENDER_TEXT_BYTES] = "this node";
     size_t n = 1;
 
-    if (why->verdict->n_held_causes > 0 || why->verdict->n_marks > 0 || why->n_reasons == 0) {
+    if (is_kept(why->verdict) || why->n_reasons == 0) {
         return;
     }
     if (!is_local(why->rule, is_down)) {
@@ -302,7 +315,10 @@ static void put_deciders(FILE *out, const Jury__V1__WhyResponse *why)
     fprintf(out, "  decided by   the %s vote%s of %s:", is_down ? "failing" : "passing",
             n == 1 ? "" : "s", nodes);
     for (size_t i = 0; i < why->n_reasons; i++) {
-        fprintf(out, "%s %s, %s", i == 0 ? "" : ";", probe_reason_word((unsigned)why->reasons[i]),
+        const char *check = is_down ? why_check_of(why, why->reasons[i]) : "";
+
+        fprintf(out, "%s %s%s%.40s, %s", i == 0 ? "" : ";",
+                probe_reason_word((unsigned)why->reasons[i]), check[0] != '\0' ? " by " : "", check,
                 probe_reason_sentence_of((unsigned)why->reasons[i], type));
     }
     fputc('\n', out);

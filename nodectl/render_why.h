@@ -16,6 +16,9 @@ enum render_color why_opinion_color(Jury__V1__Opinion opinion);
 size_t why_list_nodes(const Jury__V1__WhyResponse *why, enum opinion opinion,
                       char text[RENDER_TEXT_BYTES]);
 
+/* Of several checks: the one that a counted vote fails by with that reason; "" = it is not told. */
+const char *why_check_of(const Jury__V1__WhyResponse *why, Jury__V1__ProbeReason reason);
+
 /* The table of the nodes' votes. */
 void why_put_votes(struct ctl *ctl, const Jury__V1__WhyResponse *why);
 /* Who passes it and who does not, if there are both. */

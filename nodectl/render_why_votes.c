@@ -221,3 +221,16 @@ void why_put_disagreement(FILE *out, const Jury__V1__WhyResponse *why)
         fprintf(out, "\nthe nodes disagree: it passes for %s and fails for %s\n", passing, failing);
     }
 }
+
+const char *why_check_of(const Jury__V1__WhyResponse *why, Jury__V1__ProbeReason reason)
+{
+    for (size_t i = 0; i < why->n_votes; i++) {
+        const Jury__V1__NodeVote *vote = why->votes[i];
+
+        if (is_counted(vote, OPINION_FAIL) && vote->detail != NULL &&
+            vote->detail->reason == reason) {
+            return vote->detail->check;
+        }
+    }
+    return "";
+}

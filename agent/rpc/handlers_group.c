@@ -264,6 +264,36 @@ static void add_check_windows(const struct view *view, const struct server_group
     }
 }
 
+/* The probes of this node alone; how long those of others wait is told by them. */
+static Jury__V1__DelayedWindows *delayed_new(const struct view *view,
+                                             const struct server_group *spec, uint64_t response_ms)
+{
+    struct rpc_node node = {0};
+    unsigned unhealthy = 0, healthy = 0;
+
+    view->server->hooks.node(view->server->hooks.user, &node);
+    uint64_t delay_ns = node.probe_budget.is_pressed ? node.probe_budget.delay_ns : 0;
+    for (unsigned i = 0; i < group_n_checks(spec); i++) {
+        const struct health_check *check = group_check_at(spec, i);
+
+        unhealthy = check->unhealthy_threshold > unhealthy ? check->unhealthy_threshold : unhealthy;
+        healthy = check->healthy_threshold > healthy ? check->healthy_threshold : healthy;
+    }
+    Jury__V1__DelayedWindows *message =
+        delay_ns == 0 ? NULL
+                      : WIRE_NEW(view->arena, Jury__V1__DelayedWindows, jury__v1__delayed_windows);
+    if (message != NULL) {
+        message->delay = wire_duration_new(view->arena, delay_ns);
+        message->failure =
+            wire_duration_new(view->arena, check_failure_window_ms(&spec->check) * NS_PER_MS +
+                                               (unhealthy - 1) * delay_ns);
+        message->success =
+            wire_duration_new(view->arena, group_success_window_ms(spec, response_ms) * NS_PER_MS +
+                                               (healthy - 1) * delay_ns);
+    }
+    return message;
+}
+
 int handle_describe_group(const struct view *view, const ProtobufCMessage *request,
                           ProtobufCMessage **ret_response, struct errmsg *err)
 {
@@ -289,6 +319,7 @@ int handle_describe_group(const struct view *view, const ProtobufCMessage *reque
     response->assumed_response = wire_duration_new(view->arena, response_ms * NS_PER_MS);
     if (check->is_enabled) {
         response->probe_load = load_new(view, &group->spec);
+        response->delayed = delayed_new(view, &group->spec, response_ms);
     }
     add_check_windows(view, &group->spec, response);
     response->backends =

@@ -23,6 +23,34 @@ size_t handle_bits(struct wire_arena *arena, unsigned bits, int **ret_values)
     return n;
 }
 
+/* The n-th local one of several checks, from 1; NULL = it is not told. */
+static const struct named_check *find_part(const struct backend_view *backend_view, uint8_t part)
+{
+    for (unsigned i = 0; i < backend_view->n_checks && part > 0; i++) {
+        const struct named_check *check = backend_view->checks[i].check;
+
+        if (check->check_class == CHECK_LOCAL && --part == 0) {
+            return check;
+        }
+    }
+    return NULL;
+}
+
+/* Of several checks the one that the verdict has its reason from: of the first vote that has that
+ * reason and counts. With one local check votes name none: it is that one. */
+static const struct named_check *find_decider(const struct backend_view *backend_view)
+{
+    for (unsigned i = 0; i < backend_view->n_votes; i++) {
+        const struct vote_view *vote = &backend_view->votes[i];
+
+        if (vote->standing == STANDING_COUNTED && vote->opinion == OPINION_FAIL &&
+            vote->has_detail && vote->reason == backend_view->reason) {
+            return find_part(backend_view, backend_view->n_local == 1 ? 1 : vote->part);
+        }
+    }
+    return NULL;
+}
+
 static Jury__V1__Verdict *verdict_new(const struct view *view,
                                       const struct backend_view *backend_view)
 {
@@ -45,6 +73,11 @@ static Jury__V1__Verdict *verdict_new(const struct view *view,
     verdict->n_counted = backend_view->n_counted;
     verdict->n_observers = backend_view->n_observers;
     verdict->quorum = backend_view->quorum;
+    const struct named_check *check = find_decider(backend_view);
+    if (check != NULL) {
+        verdict->decider_case = JURY__V1__VERDICT__DECIDER_DECIDING_CHECK;
+        verdict->deciding_check = wire_text(view->arena, check->name);
+    }
     return verdict;
 }
 
@@ -162,19 +195,6 @@ Jury__V1__BackendStatus *handle_backend_status(const struct view *view,
 }
 
 /* --- why --- */
-
-/* The n-th local one of several checks, from 1; NULL = it is not told. */
-static const struct named_check *find_part(const struct backend_view *backend_view, uint8_t part)
-{
-    for (unsigned i = 0; i < backend_view->n_checks && part > 0; i++) {
-        const struct named_check *check = backend_view->checks[i].check;
-
-        if (check->check_class == CHECK_LOCAL && --part == 0) {
-            return check;
-        }
-    }
-    return NULL;
-}
 
 /* Type of the check that a vote has its reason from; CHECK_TYPE_NONE = it is not told which. */
 static unsigned part_type(const struct backend_view *backend_view, uint8_t part)

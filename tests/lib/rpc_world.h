@@ -27,6 +27,7 @@ struct rpc_world_node {
     uint64_t id;
     bool is_up;
     uint32_t feature_level;
+    struct rpc_probe_budget probe_budget;
     struct rpc_server *server;
     struct catalog_state *state;
     size_t n_applied; /* entries of the log */

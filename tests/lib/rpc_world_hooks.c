@@ -243,6 +243,7 @@ static void hook_node(void *user, struct rpc_node *ret_node)
     snprintf(ret_node->capabilities, sizeof ret_node->capabilities, "tcp-full,http");
     ret_node->libraries = "raft 0.22.1,libzmq 4.3.4";
     ret_node->feature_level = node->feature_level;
+    ret_node->probe_budget = node->probe_budget;
     if (catalog_n_nodes(engine_catalog(node->engine)) > 0) {
         ret_node->cluster_id = catalog_cluster_id(engine_catalog(node->engine));
     }

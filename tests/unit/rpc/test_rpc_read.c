@@ -245,6 +245,35 @@ static void status_ready_node_events_and_counters_tell_of_the_node(void **state)
         5);
 }
 
+/* They were told as if each probe began in time. */
+static void windows_are_told_with_the_delay_of_a_short_probe_budget(void **state)
+{
+    struct fixture *fixture = *state;
+    struct rpc_probe_budget *budget = &fixture->world.nodes[1].probe_budget;
+    Jury__V1__DescribeGroupRequest *describe =
+        WIRE_NEW(&fixture->arena, Jury__V1__DescribeGroupRequest, jury__v1__describe_group_request);
+    Jury__V1__DescribeGroupResponse *answer;
+
+    describe->name = (char *)(uintptr_t) "web";
+    apply(fixture, "web", "10.0.0.1:80");
+    *budget = (struct rpc_probe_budget){.per_node = 10, .delay_ns = 700 * RPC_WORLD_MS};
+    answer = MESSAGE(fixture, ask(fixture, "GroupService/DescribeGroup", describe, KEY_ROLE_VIEWER),
+                     Jury__V1__DescribeGroupResponse, jury__v1__describe_group_response);
+    assert_null(answer->delayed); /* it was, and is no more */
+
+    budget->is_pressed = true;
+    answer = MESSAGE(fixture, ask(fixture, "GroupService/DescribeGroup", describe, KEY_ROLE_VIEWER),
+                     Jury__V1__DescribeGroupResponse, jury__v1__describe_group_response);
+    assert_non_null(answer->delayed);
+    assert_int_equal(answer->delayed->delay->nanos, 700 * RPC_WORLD_MS);
+    /* U = H = 2 of the profile: one start of each streak is late. */
+    assert_int_equal(answer->group->check->unhealthy_threshold, 2);
+    assert_int_equal(answer->delayed->failure->seconds, answer->failure_window->opinion->seconds);
+    assert_int_equal(answer->delayed->failure->nanos, 700 * RPC_WORLD_MS);
+    assert_int_equal(answer->delayed->success->seconds, answer->success_window->opinion->seconds);
+    assert_int_equal(answer->delayed->success->nanos, 700 * RPC_WORLD_MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +283,7 @@ int main(void)
         TEST(status_ready_node_events_and_counters_tell_of_the_node),
         TEST(a_data_plane_that_cannot_be_read_is_told_in_words_and_never_healthy),
         TEST(listeners_that_cannot_be_opened_and_have_no_place_are_counted),
+        TEST(windows_are_told_with_the_delay_of_a_short_probe_budget),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
