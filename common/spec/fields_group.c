@@ -332,7 +332,8 @@ static const struct spec_field check_fields[] = {
              "what its routes choose. 100.64.0.0/10: where probeSources.ipv4 says nothing, the "
              "node's own address in that range, the lowest if it has several; a node without one "
              "probes as by node, and apply and `nodectl node describe` warn of it. Over IPv6 both "
-             "are the same. Groups whose checks differ in it share no probe."},
+             "are the same. Groups whose checks differ in it share no probe. It is of probes only: "
+             "a data plane's own connections to backends have to be let through as well."},
     {.name = "tcp",
      .type = SPEC_TYPE_OBJECT,
      .when_value = CHECK_TYPE_TCP,
