@@ -340,6 +340,22 @@ def bounds(cluster):
           % (busy[0].error["message"], took * 1000))
 
 
+def status_names_what_a_node_cannot_judge(cluster):
+    """A node that judges nothing, or not all, called the cluster healthy."""
+    for node, reason in ((WITHOUT_RIGHTS, "LOCAL_NO_PERMISSION"), (STRICT, "LOCAL_FORBIDDEN")):
+        asked = here(cluster.agents[node])
+        said = wait_until("node %d says that it judges not all" % node, 60, lambda asked=asked: next(
+            (answer for answer in [ask(cluster, ["status"] + asked)]
+             if "this node has no vote on " in answer.out), None))
+        line = next(line for line in said.out.splitlines() if "this node has no vote on " in line)
+        check(said.status == 1 and reason in line, "status of node %d: %s" % (node, said))
+        told = ask(cluster, ["status", "-o", "json"] + asked)
+        kinds = [finding["kind"] for finding in told.json["findings"]]
+        check(told.status == 1 and "FINDING_KIND_NODE_BLIND" in kinds and
+              told.json["health"] == "CLUSTER_HEALTH_DEGRADED", "as JSON: %s" % told)
+        print(line.strip())
+
+
 def errors(cluster):
     asked = here(cluster.agents[1])
     name = "full/" + at(WEB, HTTP)
@@ -385,6 +401,7 @@ def test(options):
         for agent in cluster.agents.values():
             wait_until("node %d hears the others" % agent.id, 60,
                        lambda agent=agent: hears_all(cluster, agent))
+        status_names_what_a_node_cannot_judge(cluster)
         every_kind(cluster)
         counts_nowhere(cluster, lan)
         bounds(cluster)
