@@ -121,10 +121,16 @@ static void carry_out_level(struct agent *agent)
 
 static void set_engine_timer(struct agent *agent, uint64_t wake_ns)
 {
+    const uv_handle_t *timer = (const uv_handle_t *)&agent->engine_timer;
+
     if (wake_ns == TIMER_NEVER) {
         uv_timer_stop(&agent->engine_timer);
         return;
     }
+    if (wake_ns == agent->engine_wake_ns && uv_is_active(timer) != 0) {
+        return; /* most steps of a node change nothing of it */
+    }
+    agent->engine_wake_ns = wake_ns;
     uv_timer_start(&agent->engine_timer, agent_on_engine_timer, agent_delay_ms(wake_ns), 0);
 }
 
@@ -149,10 +155,11 @@ static void carry_out(struct agent *agent)
     set_engine_timer(agent, actions->wake_ns);
 }
 
-void agent_step(struct agent *agent, struct engine_event *event)
+static void step_at(struct agent *agent, struct engine_event *event, uint64_t now_ns,
+                    uint64_t boot_ns)
 {
-    event->now_ns = clock_monotonic_ns();
-    event->boot_ns = clock_boottime_ns();
+    event->now_ns = now_ns;
+    event->boot_ns = boot_ns;
     agent->counts.steps++;
     int rc = engine_step(agent->engine, event, &agent->actions);
     if (rc != 0) {
@@ -161,6 +168,11 @@ void agent_step(struct agent *agent, struct engine_event *event)
                   err_text(rc));
     }
     carry_out(agent);
+}
+
+void agent_step(struct agent *agent, struct engine_event *event)
+{
+    step_at(agent, event, clock_monotonic_ns(), clock_boottime_ns());
 }
 
 /* --- events --- */
@@ -172,26 +184,43 @@ void agent_on_engine_timer(uv_timer_t *timer)
     agent_step(timer->data, &event);
 }
 
+/* Those that wait, AGENT_RESULTS_AT_ONCE at most. Returns how many there were. */
+static uint32_t take_results(struct agent *agent)
+{
+    struct probe_result results[AGENT_RESULTS_AT_ONCE];
+    uint32_t n = 0;
+
+    while (n < AGENT_RESULTS_AT_ONCE && probe_thread_pop(agent->probes, &results[n])) {
+        engine_expect(agent->engine, &results[n]);
+        n++;
+    }
+    uint64_t now_ns = clock_monotonic_ns();
+    uint64_t boot_ns = clock_boottime_ns();
+    for (uint32_t i = 0; i < n; i++) {
+        struct engine_event event = {.kind = ENGINE_PROBE_RESULT, .u.result = &results[i]};
+
+        agent->counts.results++;
+        step_at(agent, &event, now_ns, boot_ns);
+    }
+    return n;
+}
+
 void agent_probe_woken(void *user)
 {
     struct agent *agent = user;
-    struct probe_result result;
 
     if (!agent->is_stopping) {
         agent_doubt_results(agent);
         agent_probe_now_results(agent);
     }
-    for (uint32_t n = 0; agent->probes != NULL && !agent->is_stopping; n++) {
-        if (n == AGENT_RESULTS_PER_TURN) {
+    for (uint32_t n = 0; agent->probes != NULL && !agent->is_stopping; n += AGENT_RESULTS_AT_ONCE) {
+        if (n >= AGENT_RESULTS_PER_TURN) {
             wake_signal(&agent->probe_wake); /* others get their turn first */
             return;
         }
-        if (!probe_thread_pop(agent->probes, &result)) {
+        if (take_results(agent) < AGENT_RESULTS_AT_ONCE) {
             return;
         }
-        struct engine_event event = {.kind = ENGINE_PROBE_RESULT, .u.result = &result};
-        agent->counts.results++;
-        agent_step(agent, &event);
     }
 }
 

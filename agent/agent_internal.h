@@ -46,6 +46,7 @@
 #define AGENT_HOUSEKEEPING_MS 1000             /* forming, expiry of keys, last-known-good */
 #define AGENT_FORM_WAIT_NS (3 * NS_PER_SECOND) /* for the store before last-known-good is used */
 #define AGENT_RESULTS_PER_TURN 512
+#define AGENT_RESULTS_AT_ONCE 16  /* read together: by one look at the clock */
 #define AGENT_SOURCES_PER_TICK 64 /* targets a second; each is four system calls */
 #define AGENT_SOURCES_MAX_AGE_NS (60 * NS_PER_SECOND)
 #define AGENT_REQUESTS 1024 /* under way in the store: RPC's and own */
@@ -197,6 +198,7 @@ struct agent {
     uv_timer_t tick;
     uv_timer_t housekeeping;
     uv_timer_t engine_timer;
+    uint64_t engine_wake_ns; /* what it was set for */
     uv_timer_t rpc_timer;
     struct wake zap_wake, store_wake, probe_wake;
     struct wake_watch zap_watch, store_watch, probe_watch;

@@ -376,6 +376,19 @@ int engine_step(struct engine *engine, const struct engine_event *event,
     return err;
 }
 
+void engine_expect(const struct engine *engine, const struct probe_result *result)
+{
+    uint32_t slot = result->id.slot;
+
+    if (slot < engine->n_slots) {
+        const struct engine_target *target = &engine->targets[slot];
+
+        __builtin_prefetch(target, 1);
+        __builtin_prefetch(&target->last_us, 1); /* a target begins anywhere in a line */
+        __builtin_prefetch(&engine->opinion_timers.place[slot]);
+    }
+}
+
 struct catalog *engine_catalog(const struct engine *engine)
 {
     return engine->catalog;

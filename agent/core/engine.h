@@ -202,6 +202,10 @@ void engine_actions_close(struct engine_actions *actions);
 int engine_step(struct engine *engine, const struct engine_event *event,
                 struct engine_actions *actions);
 
+/* This result will be given soon: what it is about is fetched into the processor's cache meanwhile.
+ * A hint, which changes nothing. result: borrowed. */
+void engine_expect(const struct engine *engine, const struct probe_result *result);
+
 /* --- for the shell --- */
 
 /* What the last-known-good file shall keep. Returns the number written; the number there is, when

@@ -61,7 +61,7 @@ void engine_make_target(struct engine *engine, struct target_id id,
     engine->targets[id.slot] = (struct engine_target){
         .birth = id.birth,
         .first_row = NO_ROW,
-        .timeout_ms = check->timeout_ms,
+        .timeout_ms = check->timeout_ms & INT32_MAX,
         .interval_ms = check->interval_ms,
         .policy = {.healthy_threshold =
                        check->type == CHECK_TYPE_NONE ? 0 : check->healthy_threshold & 15U,

@@ -37,6 +37,7 @@ static void link_user(struct engine *engine, uint32_t row)
         engine->backends[target->first_row].previous_user = row;
     }
     target->first_row = row;
+    target->is_noted = false; /* the scope may be new */
     backend->is_linked = true;
 }
 

@@ -40,7 +40,8 @@ struct engine_target {
     uint64_t conclusive_ns; /* end of the last conclusive result, for votes; 0 = none yet */
     uint64_t last_ns;       /* end of the last of any class; 0 = none yet */
     uint32_t first_row;     /* backends that use it, linked by next_user; NO_ROW */
-    uint32_t timeout_ms;
+    uint32_t timeout_ms : 31;
+    uint32_t is_noted : 1; /* each scope of those backends knows of a first probe */
     uint32_t interval_ms;
     struct health health;
     struct path_stats path;

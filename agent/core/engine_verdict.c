@@ -65,6 +65,10 @@ void engine_opinion_changed(struct engine *engine, uint32_t slot, enum opinion b
  * others share it may have begun before that: then the clock starts with the creation. */
 void engine_note_first_probe(struct engine *engine, uint32_t slot, uint64_t start_ns)
 {
+    if (engine->targets[slot].is_noted) {
+        return;
+    }
+    engine->targets[slot].is_noted = true;
     for (uint32_t row = engine->targets[slot].first_row; row != NO_ROW;
          row = engine->backends[row].next_user) {
         const struct engine_backend *backend = &engine->backends[row];

@@ -398,6 +398,29 @@ static void what_failed_before_the_doubt_stands_after_it(void **state)
     assert_int_equal(view_of(f, b1).held_causes, 0);
 }
 
+/* Its probes are those of the group before, which do not begin anew for it. */
+static void warming_of_a_group_that_came_to_a_probed_target_ends(void **state)
+{
+    struct fixture *f = *state;
+    struct command command = {0};
+    struct group_view view;
+
+    put(f, b1, RULE_MAJORITY);
+    struct target_id id = target_of(f, b1);
+    result(f, id, REASON_OK);
+    build_put(&command, "late", b1);
+    build_commit(f->state, &command);
+    publish(f);
+    assert_int_equal(f->actions.n_probes, 0);
+    assert_int_equal(engine_view_group(f->engine, "late", f->now_ns, &view), 0);
+    assert_int_equal(view.marks, MARK_WARMING);
+
+    result(f, id, REASON_LOCAL_NO_PORT);
+    tick(f, 600 * SECOND);
+    assert_int_equal(engine_view_group(f->engine, "late", f->now_ns, &view), 0);
+    assert_int_equal(view.marks, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -417,6 +440,7 @@ int main(void)
         TEST(what_failed_in_doubt_must_fail_again_to_count),
         TEST(what_failed_in_doubt_is_dropped_though_a_pass_came_since),
         TEST(what_failed_before_the_doubt_stands_after_it),
+        TEST(warming_of_a_group_that_came_to_a_probed_target_ends),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
