@@ -64,11 +64,12 @@ static uint32_t index_of(const struct packet_engine *engine, const struct packet
 
 /* --- which probe an answer belongs to --- */
 
-/* At most one probe of a backend from a port at a time, so that an answer belongs to one alone. */
-static struct packet_attempt *find(struct packet_engine *engine, const struct endpoint *to,
-                                   uint16_t port)
+/* At most one probe of a backend from a port at a time, so that an answer belongs to one alone.
+ * bucket: of backend and port. */
+static struct packet_attempt *find_in(struct packet_engine *engine, uint32_t bucket,
+                                      const struct endpoint *to, uint16_t port)
 {
-    uint32_t place = probe_buckets_first(&engine->buckets, to, port);
+    uint32_t place = probe_buckets_first(&engine->buckets, bucket);
 
     while (place != NO_PLACE) {
         struct packet_attempt *attempt = &engine->attempts[place];
@@ -80,6 +81,12 @@ static struct packet_attempt *find(struct packet_engine *engine, const struct en
         place = probe_buckets_next(&engine->buckets, place);
     }
     return NULL;
+}
+
+static struct packet_attempt *find(struct packet_engine *engine, const struct endpoint *to,
+                                   uint16_t port)
+{
+    return find_in(engine, probe_buckets_find(&engine->buckets, to, port), to, port);
 }
 
 /* --- the life of a probe --- */
@@ -102,8 +109,7 @@ static void release(struct packet_engine *engine, struct packet_attempt *attempt
 
     assert(attempt->probe.target != NULL);
     if (attempt->port != 0) {
-        probe_buckets_leave(&engine->buckets, &attempt->probe.target->definition.to, attempt->port,
-                            place);
+        probe_buckets_leave(&engine->buckets, place);
     }
     *attempt = (struct packet_attempt){0};
     probe_places_release(&engine->places, place);
@@ -220,18 +226,22 @@ static void send_syn_later(struct packet_engine *engine, struct packet_attempt *
         probe_places_token(&engine->places, index_of(engine, attempt));
 }
 
-/* A port from which no probe of that backend is under way. 0: there is none. */
-static uint16_t choose_port(struct packet_engine *engine, const struct endpoint *to,
-                            uint32_t random)
+/* A port from which no probe of that backend is under way, and enter its bucket. Port 0: there is
+ * none. */
+static void choose_port(struct packet_engine *engine, struct packet_attempt *attempt,
+                        uint32_t random)
 {
-    for (uint32_t i = 0; i < PACKET_PORTS; i++) {
-        uint16_t port = engine->ports.ports[(random + i) % PACKET_PORTS];
+    const struct endpoint *to = &attempt->probe.target->definition.to;
 
-        if (find(engine, to, port) == NULL) {
-            return port;
+    for (uint32_t i = 0; i < PACKET_PORTS && attempt->port == 0; i++) {
+        uint16_t port = engine->ports.ports[(random + i) % PACKET_PORTS];
+        uint32_t bucket = probe_buckets_find(&engine->buckets, to, port);
+
+        if (find_in(engine, bucket, to, port) == NULL) {
+            attempt->port = port;
+            probe_buckets_enter(&engine->buckets, bucket, index_of(engine, attempt));
         }
     }
-    return 0;
 }
 
 static enum probe_reason begin(struct packet_engine *engine, struct packet_attempt *attempt)
@@ -250,7 +260,7 @@ static enum probe_reason begin(struct packet_engine *engine, struct packet_attem
     if (reason != REASON_NONE) {
         return reason;
     }
-    attempt->port = choose_port(engine, &target->definition.to, (uint32_t)(random >> 32));
+    choose_port(engine, attempt, (uint32_t)(random >> 32));
     if (attempt->port == 0) {
         return REASON_LOCAL_NO_PORT;
     }
@@ -259,8 +269,6 @@ static enum probe_reason begin(struct packet_engine *engine, struct packet_attem
         engine->base.trace->source =
             (struct endpoint){.addr = attempt->source, .port = attempt->port};
     }
-    probe_buckets_enter(&engine->buckets, &target->definition.to, attempt->port,
-                        index_of(engine, attempt));
     return REASON_NONE;
 }
 

@@ -87,7 +87,7 @@ static void release(struct udp_engine *engine, struct udp_attempt *attempt)
 
     assert(attempt->probe.target != NULL);
     if (attempt->fd >= 0) {
-        probe_buckets_leave(&engine->buckets, &attempt->probe.target->definition.to, 0, place);
+        probe_buckets_leave(&engine->buckets, place);
         close(attempt->fd);
     }
     *attempt = (struct udp_attempt){.fd = -1};
@@ -140,7 +140,8 @@ static enum probe_reason begin(struct udp_engine *engine, struct udp_attempt *at
     if (reason != REASON_NONE) {
         return reason;
     }
-    probe_buckets_enter(&engine->buckets, &target->definition.to, 0, place);
+    probe_buckets_enter(&engine->buckets,
+                        probe_buckets_find(&engine->buckets, &target->definition.to, 0), place);
     probe_note_source(&engine->base, attempt->fd);
     note_datagram(engine, attempt);
     return check_of(attempt)->method == UDP_PORT_ECHO ? send_echo(engine, attempt) : REASON_NONE;
@@ -176,7 +177,8 @@ static void engine_submit(struct probe_engine *base, const struct probe_target *
 static void take_refusal(struct udp_engine *engine, struct udp_attempt *told)
 {
     const struct endpoint at = told->probe.target->definition.to;
-    uint32_t place = probe_buckets_first(&engine->buckets, &at, 0);
+    uint32_t place =
+        probe_buckets_first(&engine->buckets, probe_buckets_find(&engine->buckets, &at, 0));
 
     udp_evidence_refused(&engine->evidence, &at, clock_monotonic_ns());
     while (place != NO_PLACE) {

@@ -60,18 +60,19 @@ static void buckets_give_what_is_in_them_youngest_first(void **state)
 
     (void)state;
     assert_int_equal(probe_buckets_init(&buckets, 4, &secret), 0);
-    assert_int_equal(probe_buckets_first(&buckets, &to, 7), NO_PLACE);
+    uint32_t bucket = probe_buckets_find(&buckets, &to, 7);
+    assert_int_equal(probe_buckets_first(&buckets, bucket), NO_PLACE);
     for (uint32_t place = 0; place < 4; place++) {
-        probe_buckets_enter(&buckets, &to, 7, place);
+        probe_buckets_enter(&buckets, bucket, place);
     }
-    probe_buckets_leave(&buckets, &to, 7, 2);
-    assert_int_equal(probe_buckets_first(&buckets, &to, 7), 3);
+    probe_buckets_leave(&buckets, 2);
+    assert_int_equal(probe_buckets_first(&buckets, bucket), 3);
     assert_int_equal(probe_buckets_next(&buckets, 3), 1);
     assert_int_equal(probe_buckets_next(&buckets, 1), 0);
     assert_int_equal(probe_buckets_next(&buckets, 0), NO_PLACE);
-    probe_buckets_leave(&buckets, &to, 7, 3);
-    assert_int_equal(probe_buckets_first(&buckets, &to, 7), 1);
-    assert_int_equal(probe_buckets_first(&buckets, &to, 8), NO_PLACE);
+    probe_buckets_leave(&buckets, 3);
+    assert_int_equal(probe_buckets_first(&buckets, bucket), 1);
+    assert_int_equal(probe_buckets_first(&buckets, probe_buckets_find(&buckets, &to, 8)), NO_PLACE);
     probe_buckets_close(&buckets);
 }
 
