@@ -14,15 +14,21 @@ static_assert(HISTORY_INDEXES <= 1U << 20, "an entry's index has 20 bits");
 static_assert((LIMIT_HISTORY_FORMER & (LIMIT_HISTORY_FORMER - 1)) == 0,
               "numbers modulo 2^32 find their place in the ring");
 
+#define PLACE_BITS 21
+#define PLACE_MASK ((1U << PLACE_BITS) - 1)
+static_assert(LIMIT_HISTORY_ENTRIES < 1 << PLACE_BITS, "a chain says where its entries are");
+static_assert(LIMIT_HISTORY_ENTRIES_PER_TARGET < 1 << 13, "and how many it has");
+
 /* Of each slot and each row. What was before its first entry is in bases or befores. */
 struct chain {
     uint64_t birth;
-    uint64_t from_ns;     /* what it had before went out for its own bound: at that time, */
-    uint32_t from_step;   /* in that step */
-    uint32_t first, last; /* places: index in the ring + 1; 0 = none */
-    uint32_t n;
+    uint64_t from_ns;   /* what it had before went out for its own bound: at that time, */
+    uint32_t from_step; /* in that step */
     uint32_t former; /* owner of the slot or row before: the number of its putting aside, from 1 on,
                         modulo 2^32; 0 = none */
+    uint64_t n : 13;
+    uint64_t first : PLACE_BITS; /* places: index in the ring + 1; 0 = none */
+    uint64_t last : PLACE_BITS;
 };
 static_assert(sizeof(struct chain) <= HISTORY_CHAIN_BYTES, "of each target and row");
 static_assert(sizeof(struct history_row) <= HISTORY_ROW_BYTES, "of each row");
@@ -241,7 +247,7 @@ static void pop_first(struct history *history, struct chain *chain)
     } else {
         history_fold_row(before_of(history, entry->index), entry);
     }
-    chain->first = entry->next;
+    chain->first = entry->next & PLACE_MASK;
     chain->last = entry->next == 0 ? 0 : chain->last;
     chain->n--;
     entry->kind = HISTORY_NONE;
@@ -301,9 +307,9 @@ void history_add(struct history *history, const struct history_entry *entry)
     if (chain->last != 0) {
         history->ring[chain->last - 1].next = place;
     } else {
-        chain->first = place;
+        chain->first = place & PLACE_MASK;
     }
-    chain->last = place;
+    chain->last = place & PLACE_MASK;
     chain->n++;
     if (history_is_of_slot(entry)) {
         struct history_votes now = votes_store_get(&history->nows, entry->index);

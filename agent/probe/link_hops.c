@@ -15,6 +15,7 @@
 #include <sodium.h>
 
 #include "common/base/plant.h"
+#include "common/base/spare.h"
 #include "common/base/units.h"
 
 #define NO_NEIGHBOUR UINT32_MAX
@@ -281,13 +282,10 @@ static uint32_t find_way(struct link_hops *hops, const struct addr *source, cons
 /* Where the slot's is kept; NULL: there is no memory for it. */
 static struct link_way *room_of(struct link_hops *hops, uint32_t slot)
 {
-    uint32_t n_slots = hops->n_slots == 0 ? 64 : hops->n_slots;
+    uint32_t n_slots = spare_round_up(slot + 1);
 
     if (slot < hops->n_slots) {
         return &hops->by_slot[slot];
-    }
-    while (n_slots <= slot) {
-        n_slots *= 2;
     }
     struct link_way *by_slot = realloc(hops->by_slot, n_slots * sizeof *by_slot);
     if (by_slot == NULL) {

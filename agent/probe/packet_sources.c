@@ -8,6 +8,8 @@
 #include "common/base/spare.h"
 #include "common/base/units.h"
 
+#define FOUND_S_MASK ((1U << 24) - 1)
+
 void packet_sources_init(struct packet_sources *sources)
 {
     *sources = (struct packet_sources){.generation = 1};
@@ -27,6 +29,7 @@ void packet_sources_refresh(struct packet_sources *sources)
 {
     if (route_watch_changed(&sources->watch) && !plant_is("stale-source")) {
         sources->generation = sources->generation == UINT32_MAX ? 1 : sources->generation + 1;
+        sources->n_addresses = 0;
     }
 }
 
@@ -48,6 +51,32 @@ static struct packet_source *room_of(struct packet_sources *sources, uint32_t sl
     return &by_slot[slot];
 }
 
+/* Where the address is; PACKET_SOURCES_MAX: there is no room for it. */
+static uint32_t address_index(struct packet_sources *sources, const struct addr *addr)
+{
+    uint32_t i = 0;
+
+    while (i < sources->n_addresses && addr_compare(&sources->addresses[i], addr) != 0) {
+        i++;
+    }
+    if (i == sources->n_addresses && i < PACKET_SOURCES_MAX) {
+        sources->addresses[sources->n_addresses++] = *addr;
+    }
+    return i;
+}
+
+static void keep(struct packet_sources *sources, struct packet_source *source,
+                 const struct addr *addr, uint32_t now_s)
+{
+    uint32_t address = address_index(sources, addr);
+
+    if (address < PACKET_SOURCES_MAX) {
+        *source = (struct packet_source){.generation = sources->generation,
+                                         .found_s = now_s & FOUND_S_MASK,
+                                         .address = address & UINT8_MAX};
+    }
+}
+
 enum probe_reason packet_sources_find(struct packet_sources *sources,
                                       const struct probe_target *target, uint64_t now_ns,
                                       struct addr *ret_source)
@@ -56,17 +85,16 @@ enum probe_reason packet_sources_find(struct packet_sources *sources,
     uint32_t now_s = (uint32_t)(now_ns / NS_PER_SECOND);
 
     if (kept != NULL && kept->generation == sources->generation &&
-        now_s - kept->found_s < PACKET_SOURCE_MAX_AGE_S) {
-        *ret_source = kept->addr;
+        ((now_s - kept->found_s) & FOUND_S_MASK) < PACKET_SOURCE_MAX_AGE_S) {
+        *ret_source = sources->addresses[kept->address];
         return REASON_NONE;
     }
     enum probe_reason reason = packet_source_find(target, ret_source);
     if (kept != NULL) {
-        *kept = (struct packet_source){
-            .generation = reason == REASON_NONE ? sources->generation : 0,
-            .found_s = now_s,
-            .addr = *ret_source,
-        };
+        kept->generation = 0;
+        if (reason == REASON_NONE) {
+            keep(sources, kept, ret_source, now_s);
+        }
     }
     return reason;
 }

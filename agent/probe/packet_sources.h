@@ -12,10 +12,12 @@
 
 #define PACKET_SOURCE_MAX_AGE_S 60
 
+#define PACKET_SOURCES_MAX 250 /* addresses of a node; what is beyond is not kept */
+
 struct packet_source {
-    uint32_t generation; /* 0 = nothing is kept */
-    uint32_t found_s;    /* monotonic */
-    struct addr addr;
+    uint32_t generation;   /* 0 = nothing is kept */
+    uint32_t found_s : 24; /* monotonic, modulo 2^24 */
+    uint32_t address : 8;  /* index in addresses */
 };
 
 struct packet_sources {
@@ -23,6 +25,8 @@ struct packet_sources {
     uint32_t generation; /* of what was found since the last change; above 0 */
     uint32_t n_slots;
     struct packet_source *by_slot;
+    uint32_t n_addresses; /* of this generation: targets are many, and sources few */
+    struct addr addresses[PACKET_SOURCES_MAX];
 };
 
 void packet_sources_init(struct packet_sources *sources);

@@ -209,6 +209,12 @@ static enum probe_reason why_none_can(const struct probe_loop *loop,
     return (needed & PROBE_OPTIONAL) != 0 ? REASON_LOCAL_NOT_BUILT : REASON_LOCAL_UNSUPPORTED;
 }
 
+/* Less than 2^32 ms, 49 days. */
+static uint32_t since_start_ms(const struct probe_lane *lane, uint64_t now_ns)
+{
+    return (uint32_t)(now_ns / NS_PER_MS) - lane->start_ms;
+}
+
 static void start_probe(struct probe_loop *loop, struct target_id id, uint64_t now_ns)
 {
     struct probe_lane *lane = &loop->lanes[id.slot];
@@ -227,11 +233,10 @@ static void start_probe(struct probe_loop *loop, struct target_id id, uint64_t n
         refuse(loop, id, why_none_can(loop, &target->definition), now_ns);
         return;
     }
-    if (now_ns - lane->start_ns >
-        (check->timeout_ms + 2 * (uint64_t)check->interval_ms) * NS_PER_MS) {
+    if (since_start_ms(lane, now_ns) > check->timeout_ms + 2 * check->interval_ms) {
         lane->n_passes = 0; /* it rested: the opinion may have run out */
     }
-    lane->start_ns = now_ns;
+    lane->start_ms = (uint32_t)(now_ns / NS_PER_MS);
     lane->in_flight = true;
     loop->n_in_flight++;
     probe_counters_add(&loop->counters, engine->counted_as, 1);
@@ -261,37 +266,63 @@ static uint64_t due_until_ns(const struct probe_loop *loop, uint64_t now_ns)
     return slot_ns == 0 ? now_ns : now_ns / slot_ns * slot_ns + slot_ns / PROBE_SLOT_EARLY;
 }
 
-static void start_due(struct probe_loop *loop, uint64_t now_ns)
+/* Those whose time has come, PROBE_STARTS_PER_TURN at most. Returns how many. */
+static unsigned take_due(struct probe_loop *loop, uint64_t now_ns,
+                         struct target_id ret_ids[PROBE_STARTS_PER_TURN])
 {
     const uint64_t until_ns = due_until_ns(loop, now_ns);
-    struct target_id id;
+    unsigned n = 0;
 
-    for (unsigned n = 0; n < PROBE_STARTS_PER_TURN; n++) {
+    while (n < PROBE_STARTS_PER_TURN) {
         uint64_t due_ns = probe_schedule_next_ns(&loop->schedule);
 
         if (due_ns > until_ns) {
-            return;
+            break;
         }
-        if (loop->n_in_flight >= loop->options.in_flight_max) {
+        if (loop->n_in_flight + n >= loop->options.in_flight_max) {
             loop->full_ns = now_ns;
-            return;
+            break;
         }
         if (due_ns <= loop->full_ns && due_ns < now_ns) {
             probe_counters_add(&loop->counters, PROBE_N_DELAYED, 1);
             probe_counters_max(&loop->counters, PROBE_DELAY_MAX_NS, now_ns - due_ns);
         }
-        if (!probe_schedule_start_near(&loop->schedule, until_ns, now_ns, &id)) {
-            return;
+        if (!probe_schedule_start_near(&loop->schedule, until_ns, now_ns, &ret_ids[n])) {
+            break;
         }
-        start_probe(loop, id, now_ns);
+        __builtin_prefetch(&loop->lanes[ret_ids[n].slot], 1);
+        n++;
+    }
+    return n;
+}
+
+/* Many targets do not fit into the processor's cache: what a start needs is asked of memory some
+ * starts ahead. */
+#define STARTS_AHEAD 4
+
+static void start_due(struct probe_loop *loop, uint64_t now_ns)
+{
+    struct target_id ids[PROBE_STARTS_PER_TURN];
+    unsigned n = take_due(loop, now_ns, ids);
+
+    for (unsigned i = 0; i < n + STARTS_AHEAD; i++) {
+        if (i < n) {
+            const struct planned_target *planned = loop->lanes[ids[i].slot].planned;
+
+            __builtin_prefetch(planned);
+            __builtin_prefetch(&planned->target.source);
+        }
+        if (i >= STARTS_AHEAD) {
+            start_probe(loop, ids[i - STARTS_AHEAD], now_ns);
+        }
     }
 }
 
 static bool is_lost(const struct probe_lane *lane, uint64_t now_ns)
 {
     return lane->in_flight &&
-           now_ns >= lane->start_ns + PROBE_LOST_NS +
-                         lane->planned->target.definition.check->timeout_ms * NS_PER_MS;
+           since_start_ms(lane, now_ns) >=
+               PROBE_LOST_NS / NS_PER_MS + lane->planned->target.definition.check->timeout_ms;
 }
 
 /* R-PROBE-2: no target stays unprobed for ever because one result went missing. */
@@ -312,7 +343,7 @@ static void sweep(struct probe_loop *loop, uint64_t now_ns)
             .id = lane->planned->target.id,
             .probe_class = PROBE_INCONCLUSIVE,
             .reason = REASON_LOCAL_LATE,
-            .start_ns = lane->start_ns,
+            .start_ns = now_ns - since_start_ms(lane, now_ns) * NS_PER_MS,
             .end_ns = now_ns,
         };
         assert(engine != NULL);

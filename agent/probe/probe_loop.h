@@ -18,6 +18,7 @@
 #ifndef JURY_PROBE_LOOP_H
 #define JURY_PROBE_LOOP_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -45,13 +46,14 @@
 /* A target's place in the thread, by slot. */
 struct probe_lane {
     const struct planned_target *planned; /* of the current plan; NULL = free */
-    uint64_t start_ns;                    /* of the probe in flight */
+    uint32_t start_ms;                    /* of the probe in flight, or the last; modulo 2^32 */
     uint8_t engine;                       /* index + 1; 0 = none can make this kind */
-    bool in_flight;
-    bool has_waiting; /* a result, for room in the ring */
-    bool is_queued;   /* in waiting_slots */
-    uint8_t n_passes; /* results in a row, at most PROBE_CALM_PASSES */
+    uint8_t n_passes;                     /* results in a row, at most PROBE_CALM_PASSES */
+    bool in_flight : 1;
+    bool has_waiting : 1; /* a result, for room in the ring */
+    bool is_queued : 1;   /* in waiting_slots */
 };
+static_assert(sizeof(struct probe_lane) <= 16, "of each target");
 
 struct probe_loop_options {
     uint64_t node_id; /* seeds the offsets of first probes */
