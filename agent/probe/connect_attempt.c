@@ -43,6 +43,7 @@ static void enter_linger_list(struct connect_engine *engine, struct attempt *att
 void attempt_release(struct connect_engine *engine, struct attempt *attempt, enum ending ending)
 {
     assert(attempt->step != STEP_FREE);
+    connect_rst_end(engine, attempt);
     if (attempt->fd >= 0) {
         connect_trace_closing(engine, attempt, ending);
         if (ending != END_BY_RST) {

@@ -40,6 +40,7 @@ struct attempt {
     bool is_inside;   /* the handshake is done, its request is out */
     bool is_readable; /* an edge said so and nothing has been read since */
     bool is_established;
+    bool is_tapped;   /* its SYN is listened for */
     bool has_fin;     /* an edge said so: all that the server has to say has come */
     uint8_t step;     /* enum attempt_step */
     uint32_t younger; /* lingering list; NO_PLACE = none */
@@ -57,6 +58,7 @@ struct connect_engine {
     struct tls_contexts *tls; /* NULL = it makes no tls probes */
     struct syn_tap *tap;      /* NULL = no RST follows a timeout */
     bool may_tap;             /* it may be opened when it is needed */
+    uint32_t n_tapped;        /* attempts that it listens for */
     uint32_t linger_oldest;
     uint32_t linger_youngest;
 };
@@ -110,10 +112,15 @@ void attempt_part_politely(struct connect_engine *engine, struct attempt *attemp
 void attempt_send_request(struct connect_engine *engine, struct attempt *attempt);
 void attempt_receive(struct connect_engine *engine, struct attempt *attempt);
 void attempt_linger(struct connect_engine *engine, struct attempt *attempt);
-/* The RST after a timeout (connect_rst.c). Before the SYN leaves; in each run; while the attempt
- * still has its socket. */
-void connect_rst_prepare(struct connect_engine *engine, const struct probe_target *target);
+/* The RST after a timeout (connect_rst.c). Before the SYN leaves; in each run; when to look at an
+ * attempt that is connecting, and that look: false, its time is over; when it does not connect any
+ * more; while the attempt still has its socket. */
+void connect_rst_prepare(struct connect_engine *engine, struct attempt *attempt,
+                         const struct probe_target *target);
 void connect_rst_drain(struct connect_engine *engine);
+uint64_t connect_rst_look_ns(const struct connect_engine *engine, const struct attempt *attempt);
+bool connect_rst_look(struct connect_engine *engine, struct attempt *attempt);
+void connect_rst_end(struct connect_engine *engine, struct attempt *attempt);
 void connect_rst_send(struct connect_engine *engine, const struct attempt *attempt);
 void connect_rst_close(struct connect_engine *engine);
 /* The TLS part (connect_tls.c; in its place connect_tls_absent.c in a build without it). */

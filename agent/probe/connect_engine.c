@@ -66,6 +66,11 @@ static void complete_connect(struct connect_engine *engine, struct attempt *atte
         return;
     }
     if (check->type == CHECK_TYPE_HTTP || has_line(check)) {
+        if (has_line(check)) { /* its timer may be that of the look */
+            connect_rst_end(engine, attempt);
+            timers_set(&engine->places.timers, attempt_index(engine, attempt),
+                       attempt->probe.deadline_ns);
+        }
         attempt->step = STEP_SENDING;
         send_part(engine, attempt);
         return;
@@ -143,6 +148,11 @@ static void on_timer(struct connect_engine *engine, struct attempt *attempt)
         attempt_end(engine, attempt, (enum probe_reason)attempt->probe.refused_reason);
         break;
     case STEP_CONNECTING:
+        if (connect_rst_look(engine, attempt)) {
+            timers_set(&engine->places.timers, attempt_index(engine, attempt),
+                       attempt->probe.deadline_ns);
+            break;
+        }
         probe_note(&engine->base, PROBE_STEP_DEADLINE);
         connect_rst_send(engine, attempt);
         attempt_end(engine, attempt, REASON_CONNECT_TIMEOUT);
@@ -213,9 +223,9 @@ static void engine_submit(struct probe_engine *base, const struct probe_target *
         assert(engine->linger_oldest != NO_PLACE);
         attempt_release(engine, &engine->attempts[engine->linger_oldest], END_BY_RST);
     }
-    connect_rst_prepare(engine, target);
     uint32_t place = probe_places_take(&engine->places, target->id.slot);
     struct attempt *attempt = &engine->attempts[place];
+    connect_rst_prepare(engine, attempt, target);
     uint64_t start_ns;
     enum probe_reason reason = connect_socket_open(target, &engine->pool, &start_ns, &attempt->fd);
     attempt->probe = probe_attempt_begin(target, engine->lateness, start_ns);
@@ -229,7 +239,7 @@ static void engine_submit(struct probe_engine *base, const struct probe_target *
     }
     connect_trace_opened(engine, attempt);
     timers_set(&engine->places.timers, place,
-               reason == REASON_NONE ? attempt->probe.deadline_ns : start_ns);
+               reason == REASON_NONE ? connect_rst_look_ns(engine, attempt) : start_ns);
 }
 
 static void engine_free(struct probe_engine *base)

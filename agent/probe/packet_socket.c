@@ -23,7 +23,6 @@
 struct wanted {
     struct sock_filter program[PACKET_FILTER_MAX];
     size_t n_instructions;
-    bool is_outgoing; /* packets that leave, too */
 };
 
 static int set_filter(int fd, struct wanted *wanted)
@@ -53,12 +52,12 @@ static int map_ring(struct packet_socket *sock)
 }
 
 /* Protocol 0 receives nothing: not until the filter is there is the socket bound to all. Packets
- * that leave are not looked at unless they are wanted; on loopback each comes in, too. */
+ * that leave are not looked at; on loopback each comes in, too. */
 static int open_receiver(struct packet_socket *sock, struct wanted *wanted)
 {
     const struct sockaddr_ll everywhere = {.sll_family = AF_PACKET,
                                            .sll_protocol = htons(ETH_P_ALL)};
-    const int is_ignored = wanted->is_outgoing ? 0 : 1;
+    const int is_ignored = 1;
 
     sock->receive_fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (sock->receive_fd < 0 || set_filter(sock->receive_fd, wanted) != 0 ||
@@ -106,7 +105,7 @@ static int open_all(struct packet_socket *sock, struct wanted *wanted, struct er
 int packet_socket_open(struct packet_socket *sock, const uint16_t ports[], size_t n_ports,
                        struct errmsg *err)
 {
-    struct wanted wanted = {.is_outgoing = false};
+    struct wanted wanted;
 
     wanted.n_instructions = packet_filter_build(ports, n_ports, wanted.program);
     return open_all(sock, &wanted, err);
@@ -122,10 +121,18 @@ int packet_socket_open_link(struct packet_socket *sock, struct errmsg *err)
 
 int packet_socket_open_tap(struct packet_socket *sock, struct errmsg *err)
 {
-    struct wanted wanted = {.is_outgoing = true};
+    struct wanted wanted;
 
     wanted.n_instructions = packet_filter_build_syns(wanted.program);
     return open_all(sock, &wanted, err);
+}
+
+void packet_socket_see_outgoing(const struct packet_socket *sock, bool is_on)
+{
+    const int is_ignored = is_on ? 0 : 1;
+
+    (void)setsockopt(sock->receive_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &is_ignored,
+                     sizeof is_ignored);
 }
 
 void packet_socket_close(struct packet_socket *sock)

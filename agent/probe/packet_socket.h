@@ -73,8 +73,9 @@ int packet_socket_open(struct packet_socket *sock, const uint16_t ports[], size_
 /* One more that hands frames to links. Errors: as above, and the others stay open. */
 int packet_socket_open_link(struct packet_socket *sock, struct errmsg *err);
 /* One that sees the SYNs that leave this machine, whoever sends them, and what is sent by it itself
- * too. Errors: as above. */
+ * too, once it is told to see what leaves. Errors: as above. */
 int packet_socket_open_tap(struct packet_socket *sock, struct errmsg *err);
+void packet_socket_see_outgoing(const struct packet_socket *sock, bool is_on);
 /* Again is fine, of one that open has seen. */
 void packet_socket_close(struct packet_socket *sock);
 

@@ -49,6 +49,11 @@ void syn_tap_free(struct syn_tap *tap)
     }
 }
 
+void syn_tap_listen(struct syn_tap *tap, bool is_on)
+{
+    packet_socket_see_outgoing(&tap->sock, is_on);
+}
+
 static uint64_t hash_ends(const struct syn_tap *tap, const struct endpoint *from,
                           const struct endpoint *to)
 {

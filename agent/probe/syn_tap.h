@@ -19,6 +19,9 @@ struct syn_tap;
 int syn_tap_new(struct syn_tap **ret_tap, struct errmsg *err);
 void syn_tap_free(struct syn_tap *tap); /* NULL is allowed */
 
+/* Whether SYNs that leave are looked at from now on; not at the beginning. What a machine sends is
+ * copied for whoever looks, which is as much as a tenth of a probe that is answered costs. */
+void syn_tap_listen(struct syn_tap *tap, bool is_on);
 /* Take what was seen since the last call; often enough for its ring (packet_socket.h). */
 void syn_tap_drain(struct syn_tap *tap);
 /* Send the RST that follows the SYN which left between these two; that SYN was taken. False: it is
