@@ -102,7 +102,8 @@ def check_engine(name, kind, counts):
                                   "xdp" if way[1] == "ring" else "ring")):
             check(counts["probe_%s_by_%s" % (what, one)] >
                   10 * counts["probe_%s_by_%s" % (what, other)],
-                  "%s: %s not by %s" % (name, what, one))
+                  "%s: %s not by %s: %s" % (name, what, one, {word: counts[word] for word in counts if
+                                                              word.startswith("probe_%s_by" % what)}))
     failed = {word: n for word, n in counts.items()
               if word.startswith("probe_results{") and n > 0 and "{ok}" not in word}
     check(sum(failed.values()) <= counts["probes_finished"] / 100,

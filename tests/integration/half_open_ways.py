@@ -17,7 +17,6 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from half_open import quiet_neighbours  # noqa: E402
 from netns import FAR_4, LIBC, NEAR_4, Cable, enter  # noqa: E402
 from prober import Prober, Server, arguments, check, finish, run  # noqa: E402
 from wire import attempts, capture_at, check_shape, seen_of  # noqa: E402
@@ -388,7 +387,7 @@ def main():
     invalid_is_dropped(tracked, options.bin, server)
     what_stays(tracked, options.bin, server.to("silent"))
     server.stop()
-    quiet_neighbours(cable)
+    cable.quiet_neighbours()
     server = Server("silent", netns=cable.far, address=FAR_4)
     by_hand(cable, options.bin, server.to("silent"))
     control_group(cable, options.bin, server.to("silent"))

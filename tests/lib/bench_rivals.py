@@ -35,6 +35,7 @@ class Far:
     def __init__(self, folder, is_http, has_program=False):
         """has_program: the prober brings an XDP program of its own."""
         self.cable, self.processes = Cable(), []
+        self.cable.quiet_neighbours()  # SYNs go by IP while the kernel doubts one
         run(f"ip -n {self.cable.near} route add {NET}.0.0/16 via {FAR_4}")
         run(f"ip -n {self.cable.far} route add local {NET}.0.0/16 dev lo")
         if is_http:

@@ -258,18 +258,10 @@ class Way:
               f"seen by {self.receive}: {n}, said: {counts['receive']}, {counts['receive_why']}")
 
 
-def quiet_neighbours(cable):
-    """Known, and not asked for again while the test goes on."""
-    for family in ("ipv4", "ipv6"):
-        cable.sysctl_near(f"net.{family}.neigh.near0.base_reachable_time_ms", 3600000)
-    for far in (FAR_4, FAR_6):
-        cable.in_near("ping -c 1 -W 10 " + far, ok=False)
-
-
 def make_cable():
     cable = Cable()
     run(f"ip -n {cable.near} address add {SECOND_SOURCE}/24 dev near0")
-    quiet_neighbours(cable)
+    cable.quiet_neighbours()
     cable.send_whole_sums(cable.far, "far0")
     return cable
 

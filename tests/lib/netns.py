@@ -63,6 +63,13 @@ class Cable:
     def unfilter(self, name):
         run(f"ip netns exec {name} nft flush ruleset")
 
+    def quiet_neighbours(self):
+        """Known, and not asked for again while a test goes on: till they answer, the kernel has doubts."""
+        for family in ("ipv4", "ipv6"):
+            self.sysctl_near(f"net.{family}.neigh.near0.base_reachable_time_ms", 3600000)
+        for far in (FAR_4, FAR_6):
+            self.in_near("ping -c 1 -W 10 " + far, ok=False)
+
     def send_whole_sums(self, name, link):
         """What `ethtool -K LINK tx off` does: an XDP program at the other end sees no sums else."""
         with open("/proc/self/ns/net", "rb") as here, open("/run/netns/" + name, "rb") as there:
