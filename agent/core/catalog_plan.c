@@ -40,7 +40,7 @@ bool plan_goes_on(const struct plan *plan, int rc, int *first)
 
 bool plan_is_refused(const struct plan *plan, uint32_t change_index)
 {
-    uint32_t n = plan->refusals == NULL ? 0 : plan->refusals->n;
+    uint32_t n = plan->n_undrafted;
 
     for (uint32_t i = 0; i < n; i++) {
         if (plan->refusals->items[i].change_index == change_index) {
@@ -79,7 +79,7 @@ static const char *name_of(const struct change *change)
 
 bool plan_has(const struct plan *plan, enum change_kind kind, const char *name)
 {
-    uint32_t n = plan->refusals == NULL ? 0 : plan->refusals->n;
+    uint32_t n = plan->n_undrafted;
 
     for (uint32_t i = 0; i < n; i++) {
         const struct change *change =
@@ -303,6 +303,7 @@ int plan_make(struct plan *plan)
             return first;
         }
     }
+    plan->n_undrafted = plan->refusals == NULL ? 0 : plan->refusals->n;
     sort_drafts(plan);
     rc = check_whole(plan);
     return first != 0 ? first : rc;

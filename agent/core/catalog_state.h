@@ -70,6 +70,8 @@ struct plan {
     uint32_t change_index;             /* of the change that is being judged */
     bool is_effective;                 /* some change changes something */
     struct catalog_refusals *refusals; /* all of them, for people; NULL: the first ends it */
+    uint32_t n_undrafted; /* of these, refused before there was a draft: what the object would be is
+                             not known */
 
     struct group_draft **groups; /* sorted by name once all changes are drafted */
     uint32_t n_groups;
@@ -104,8 +106,8 @@ int plan_refuse(struct plan *plan, int err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Whether what else there is is judged behind rc. *first: the rc to return at the end. */
 bool plan_goes_on(const struct plan *plan, int rc, int *first);
-/* Whether what a change was to make is there: false if one of the kind was refused, of the name if
- * one is given. What hangs on it is not judged then. */
+/* Whether what a change was to make is drafted: false if one of the kind was refused before, of the
+ * name if one is given. What hangs on it is not judged then. */
 bool plan_has(const struct plan *plan, enum change_kind kind, const char *name);
 bool plan_is_refused(const struct plan *plan, uint32_t change_index);
 /* Note what the current change does; each that is not refused says so once. */

@@ -136,7 +136,10 @@ static void a_listener_of_a_group_that_is_not_tcp_is_told_what_to_do(void **unus
     build_put_group(&c, &group);
     server_group_close(&group);
     build_listener(&c, "dns", "192.0.2.2:53", "dns");
+    /* What its backends are refused for is another matter. */
+    c.changes[0].u.group->backends[0].at = build_endpoint("8.8.8.8:53");
     expect_all(&c,
+               "0 server group \"dns\": backend 8.8.8.8:53" OUTSIDE PREFIXES
                "1 listener \"dns\": group \"dns\" is of protocol udp, and listeners serve tcp so "
                "far: leave this listener out, its group is checked without it\n");
 }
