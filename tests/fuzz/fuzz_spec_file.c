@@ -1,5 +1,5 @@
-/* Any bytes as a document: refused with a place inside the text, or read, written and read again.
- */
+/* Any bytes as a document: refused with a place inside the text, or read, written and read again,
+ * with a place for what a cluster says of it. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +23,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
         assert(error.message.text[0] != '\0' && error.at.line <= n_bytes + 1);
         spec_error_format(&error, "fuzz", printed);
         return 0;
+    }
+    for (uint32_t i = 0; i < set.n_documents; i++) {
+        strcpy(error.message.text,
+               "key \"a\": backend 10.0.0.1:80: weight, rule, at, checks, host");
+        spec_locate(&set, i, &error);
+        assert(error.at.line >= set.documents[i].at.line && error.at.line <= n_bytes + 1);
     }
     assert(spec_emit(set.documents, set.n_documents, &text, &n_text, NULL) == 0);
     assert(spec_read_first(&again, "again", text, n_text, &error) == 0);

@@ -87,8 +87,12 @@ def test_pass(cluster, servers, ports):
     detected(cluster, one, "unhealthy", since, "all, the page is dead")
     cluster.wait_verdicts("web", {two: "healthy"})
     wait_until("each node's vote names the check", 30,
-               lambda: told(cluster, ["why", "web/" + one.at]).count("CONNECT_FAILED by page") == 3)
+               lambda: sum(" counts " in line and "CONNECT_FAILED by page" in line
+                           for line in told(cluster, ["why", "web/" + one.at]).splitlines()) == 3)
     why = told(cluster, ["why", "web/" + one.at])
+    check("decided by   the failing votes of nodes 1, 2 and 3: CONNECT_FAILED by page" in why, why)
+    listed = told(cluster, ["backend", "list", "web", "--state", "unhealthy"]).splitlines()
+    check(len(listed) == 2 and "CONNECT_FAILED by page" in listed[1] and " of page" in listed[1], listed)
     check("page   local" in why and "port   local" in why and "db     dependency" in why,
           "why shows each check:\n" + why)
     events = told(cluster, ["events", "--type", "verdict", "--limit", "1"])
