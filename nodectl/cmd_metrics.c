@@ -10,33 +10,53 @@
 /* The answers that they are made of. */
 struct answers {
     struct rpc_result counters, status;
-    struct ctl_list verdicts, groups;
+    struct ctl_list verdict_list, group_list;
+    const ProtobufCMessage *verdicts, *groups; /* of the lists, or empty ones */
 };
+
+/* A node without a catalog has neither, and its status is the more to be told. */
+static int ask_lists(struct ctl *ctl, struct answers *answers)
+{
+    static const Jury__V1__ListVerdictsResponse no_verdicts =
+        JURY__V1__LIST_VERDICTS_RESPONSE__INIT;
+    static const Jury__V1__ListGroupsResponse no_groups = JURY__V1__LIST_GROUPS_RESPONSE__INIT;
+    const Jury__V1__GetStatusResponse *status = (const void *)answers->status.response;
+    Jury__V1__ListVerdictsRequest verdicts;
+    Jury__V1__ListGroupsRequest groups;
+
+    answers->verdicts = &no_verdicts.base;
+    answers->groups = &no_groups.base;
+    if (status->revision == 0) {
+        return 0;
+    }
+    jury__v1__list_verdicts_request__init(&verdicts);
+    jury__v1__list_groups_request__init(&groups);
+    int rc = ctl_call_list(ctl, "jury.v1.VerdictService/ListVerdicts", &verdicts.base,
+                           &answers->verdict_list);
+    if (rc == 0) {
+        rc = ctl_call_list(ctl, "jury.v1.GroupService/ListGroups", &groups.base,
+                           &answers->group_list);
+    }
+    if (rc == 0) {
+        answers->verdicts = answers->verdict_list.whole;
+        answers->groups = answers->group_list.whole;
+    }
+    return rc;
+}
 
 static int ask(struct ctl *ctl, struct answers *answers)
 {
     Jury__V1__ListCountersRequest counters;
     Jury__V1__GetStatusRequest status;
-    Jury__V1__ListVerdictsRequest verdicts;
-    Jury__V1__ListGroupsRequest groups;
 
     jury__v1__list_counters_request__init(&counters);
     jury__v1__get_status_request__init(&status);
-    jury__v1__list_verdicts_request__init(&verdicts);
-    jury__v1__list_groups_request__init(&groups);
     ctl->is_stale = true; /* the asked node's own view: needs no leader */
     int rc = ctl_call(ctl, "jury.v1.NodeService/ListCounters", &counters.base, &answers->counters);
     if (rc == 0) {
         rc = ctl_call(ctl, "jury.v1.ClusterService/GetStatus", &status.base, &answers->status);
     }
-    if (rc == 0) {
-        rc = ctl_call_list(ctl, "jury.v1.VerdictService/ListVerdicts", &verdicts.base,
-                           &answers->verdicts);
-    }
-    if (rc == 0) {
-        rc = ctl_call_list(ctl, "jury.v1.GroupService/ListGroups", &groups.base, &answers->groups);
-    }
-    return rc;
+    return rc != 0 ? rc : ask_lists(ctl, answers);
 }
 
 /* The lists together, and beside them the status. */
@@ -46,8 +66,8 @@ static int print_all(struct ctl *ctl, const struct answers *answers)
 
     /* Each takes its argument in every case. */
     int n_failed = json_object_update_new(all, wire_json_new(answers->counters.response)) != 0;
-    n_failed += json_object_update_new(all, wire_json_new(answers->verdicts.whole)) != 0;
-    n_failed += json_object_update_new(all, wire_json_new(answers->groups.whole)) != 0;
+    n_failed += json_object_update_new(all, wire_json_new(answers->verdicts)) != 0;
+    n_failed += json_object_update_new(all, wire_json_new(answers->groups)) != 0;
     n_failed += json_object_set_new(all, "status", wire_json_new(answers->status.response)) != 0;
     if (n_failed > 0) {
         json_decref(all);
@@ -66,13 +86,13 @@ int cmd_node_metrics(struct ctl *ctl)
     } else if (rc == 0) {
         render_metrics(ctl, &(struct metrics){
                                 .counters = (const void *)answers.counters.response,
-                                .verdicts = (const void *)answers.verdicts.whole,
-                                .groups = (const void *)answers.groups.whole,
+                                .verdicts = (const void *)answers.verdicts,
+                                .groups = (const void *)answers.groups,
                                 .status = (const void *)answers.status.response,
                             });
     }
-    ctl_list_close(&answers.groups);
-    ctl_list_close(&answers.verdicts);
+    ctl_list_close(&answers.group_list);
+    ctl_list_close(&answers.verdict_list);
     rpc_result_close(&answers.status);
     rpc_result_close(&answers.counters);
     return rc;

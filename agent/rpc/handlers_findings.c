@@ -76,7 +76,7 @@ static void find_in_store(struct finding_list *list, const struct rpc_store *sto
         add(list, store_kind(store),
             wire_format(arena, "store: %s",
                         store->message.text[0] != '\0' ? store->message.text : "is not running"),
-            "nodectl ready");
+            store->state == RPC_STORE_WAITING ? "nodectl cluster init --help" : "nodectl ready");
     }
     if (is_running && store->leader_id == 0) {
         add(list, FINDING_NO_LEADER, "no leader: the catalog cannot be changed",

@@ -747,6 +747,23 @@ def metrics_are_valid_text_whatever_an_agent_says():
               f"JSON has what the text is made of: {sorted(told)}")
 
 
+def a_node_without_a_cluster_has_metrics_that_say_so():
+    def answer(method, _request, _envelope):
+        if method == "ListCounters":
+            return M["ListCountersResponse"]()
+        if method == "GetStatus":
+            answer = M["GetStatusResponse"](node_id=1)
+            answer.findings.add(kind=1, sentence="store: waits for cluster init")
+            return answer
+        raise Refusal(9, "NOT_READY", "this node has no catalog yet")
+    with agent_with(answer) as agent:
+        text = prometheus_text.Text(Run(agent, "node", "metrics").expect(0).out)
+        check(not text.faults, f"metrics: {text.faults}")
+        check(text.value("jury_findings", kind="not_formed") == 1, "not formed")
+        check(text.value("jury_healthy") == 0, "not healthy")
+        Run(agent, "node", "metrics", "-o", "json").expect(0)
+
+
 def cluster_init_names_all_members():
     with tempfile.TemporaryDirectory() as folder:
         Run(None, "key", "generate", "--nodes", "2", "--out", f"{folder}/keys").expect(0)
@@ -804,6 +821,7 @@ def main():
                  a_drain_that_is_taken_back_is_a_no,
                  a_failure_behind_a_success_prints_no_half_answer, a_reader_that_goes_is_no_error,
                  events_are_followed_line_by_line, metrics_are_valid_text_whatever_an_agent_says,
+                 a_node_without_a_cluster_has_metrics_that_say_so,
                  cluster_init_names_all_members,
                  flags_reach_the_envelope):
         n_before = len(failures)
