@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "common/base/err.h"
-#include "common/base/hash.h"
 #include "common/base/plant.h"
 #include "common/base/spare.h"
 
@@ -20,8 +19,8 @@ void probe_budget_init(struct probe_budget *budget)
 void probe_budget_close(struct probe_budget *budget)
 {
     timers_close(&budget->turns);
+    address_index_close(&budget->addresses);
     free(budget->places);
-    free(budget->cells);
     free(budget->crowds);
     free(budget->members);
     *budget = (struct probe_budget){0};
@@ -50,96 +49,15 @@ static void spend(struct probe_bucket *bucket, uint32_t per_second, uint64_t now
     }
 }
 
-/* --- who is where --- */
-
-static uint32_t key_of(const struct addr *addr)
-{
-    static const struct hash_key key = {.k0 = UINT64_C(0x627564676574), .k1 = 0};
-    uint8_t what[17];
-
-    what[0] = addr->family;
-    memcpy(&what[1], addr->bytes, 16);
-    uint32_t hash = (uint32_t)hash_64(&key, what, sizeof what);
-    return hash == 0 ? 1 : hash;
-}
-
-static uint32_t *cell_of(const struct probe_budget *budget, uint32_t key)
-{
-    return &budget->cells[key & (budget->n_cells - 1)];
-}
-
-static void chain_in(struct probe_budget *budget, uint32_t slot)
-{
-    uint32_t *cell = cell_of(budget, budget->places[slot].key);
-
-    budget->places[slot].chain = *cell;
-    budget->places[slot].before = 0;
-    if (*cell != 0) {
-        budget->places[*cell - 1].before = slot + 1;
-    }
-    *cell = slot + 1;
-}
-
-static void chain_out(struct probe_budget *budget, uint32_t slot)
-{
-    const struct probe_budget_place *place = &budget->places[slot];
-
-    if (place->before != 0) {
-        budget->places[place->before - 1].chain = place->chain;
-    } else {
-        assert(*cell_of(budget, place->key) == slot + 1);
-        *cell_of(budget, place->key) = place->chain;
-    }
-    if (place->chain != 0) {
-        budget->places[place->chain - 1].before = place->before;
-    }
-}
-
-/* The slot of another target there; n_slots: there is none. */
-static uint32_t find_neighbour(const struct probe_budget *budget, uint32_t key)
-{
-    for (uint32_t at = *cell_of(budget, key); at != 0; at = budget->places[at - 1].chain) {
-        if (budget->places[at - 1].key == key) {
-            return at - 1;
-        }
-    }
-    return budget->n_slots;
-}
-
-static int grow_cells(struct probe_budget *budget, uint32_t n_slots)
-{
-    uint32_t n = budget->n_cells == 0 ? 64 : budget->n_cells;
-
-    while (n < n_slots) {
-        n *= 2;
-    }
-    if (n == budget->n_cells) {
-        return 0;
-    }
-    uint32_t *cells = calloc(n, sizeof *cells);
-    if (cells == NULL) {
-        return ERR_NOMEM;
-    }
-    free(budget->cells);
-    budget->cells = cells;
-    budget->n_cells = n;
-    for (uint32_t slot = 0; slot < budget->n_slots; slot++) {
-        if (budget->places[slot].key != 0) {
-            chain_in(budget, slot);
-        }
-    }
-    return 0;
-}
-
 int probe_budget_reserve(struct probe_budget *budget, uint32_t n_slots)
 {
     uint32_t n = spare_round_up(n_slots);
 
+    if (address_index_reserve(&budget->addresses, n_slots) != 0) {
+        return ERR_NOMEM;
+    }
     if (n_slots <= budget->n_slots) {
         return 0;
-    }
-    if (grow_cells(budget, n_slots) != 0) {
-        return ERR_NOMEM;
     }
     struct probe_budget_place *places = realloc(budget->places, n * sizeof *places);
     if (places == NULL) {
@@ -226,21 +144,18 @@ static uint32_t demand_of_interval(uint32_t interval_ms)
 int probe_budget_enter(struct probe_budget *budget, uint32_t slot, const struct addr *addr,
                        uint32_t interval_ms)
 {
-    uint32_t key = key_of(addr);
-
     if (probe_budget_reserve(budget, slot + 1) != 0) {
         return ERR_NOMEM;
     }
-    assert(budget->places[slot].key == 0);
-    uint32_t neighbour = find_neighbour(budget, key);
-    if (neighbour != budget->n_slots && (grow_crowds(budget) != 0 || grow_members(budget) != 0)) {
+    uint32_t neighbour = address_index_find(&budget->addresses, addr);
+    bool has_company = neighbour != ADDRESS_INDEX_NONE;
+    if (has_company && (grow_crowds(budget) != 0 || grow_members(budget) != 0)) {
         return ERR_NOMEM;
     }
-    budget->places[slot] =
-        (struct probe_budget_place){.key = key, .demand = demand_of_interval(interval_ms)};
-    chain_in(budget, slot);
+    address_index_put(&budget->addresses, slot, addr);
+    budget->places[slot] = (struct probe_budget_place){.demand = demand_of_interval(interval_ms)};
     budget->demand += budget->places[slot].demand;
-    if (neighbour != budget->n_slots) {
+    if (has_company) {
         if (budget->places[neighbour].member == 0) {
             join_crowd(budget, take_crowd(budget), neighbour);
         }
@@ -267,13 +182,13 @@ static void leave_crowd(struct probe_budget *budget, uint32_t slot)
 
 void probe_budget_leave(struct probe_budget *budget, uint32_t slot)
 {
-    if (slot >= budget->n_slots || budget->places[slot].key == 0) {
+    if (!address_index_has(&budget->addresses, slot)) {
         return;
     }
     if (budget->places[slot].member != 0) {
         leave_crowd(budget, slot);
     }
-    chain_out(budget, slot);
+    address_index_drop(&budget->addresses, slot);
     budget->demand -= budget->places[slot].demand;
     budget->places[slot] = (struct probe_budget_place){0};
 }
@@ -283,7 +198,7 @@ void probe_budget_want(struct probe_budget *budget, uint32_t slot, uint32_t inte
     struct probe_budget_place *place = &budget->places[slot];
     uint32_t demand = demand_of_interval(interval_ms);
 
-    assert(slot < budget->n_slots && place->key != 0);
+    assert(address_index_has(&budget->addresses, slot));
     if (place->member != 0) {
         struct probe_budget_crowd *crowd =
             &budget->crowds[budget->members[place->member - 1].crowd];

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/core/address_index.h"
 #include "agent/core/timers.h"
 #include "common/base/addr.h"
 #include "common/base/units.h"
@@ -57,11 +58,7 @@ struct probe_budget_member {
     bool is_waiting;
 };
 
-/* A target. Addresses with the same key share a budget: of 100,000 that is one pair. */
 struct probe_budget_place {
-    uint32_t key;    /* hash of the address, not 0; 0 = the slot is free */
-    uint32_t chain;  /* slot + 1 of the next in the same cell; 0 = the last */
-    uint32_t before; /* likewise; 0 = the first: thousands at one address are a long chain */
     uint32_t member; /* + 1; 0 = alone at its address */
     uint32_t demand; /* starts in 1,000 s; 0 while it rests */
 };
@@ -69,10 +66,9 @@ struct probe_budget_place {
 struct probe_budget {
     struct probe_rates rates;
     struct probe_bucket node;
+    struct address_index addresses;    /* those with the same key share a budget */
     struct probe_budget_place *places; /* by slot */
     uint32_t n_slots;
-    uint32_t *cells;  /* by key: slot + 1 of the first of a chain */
-    uint32_t n_cells; /* a power of two, or 0 */
     struct probe_budget_crowd *crowds;
     uint32_t n_crowds;   /* places for them, used and free */
     uint32_t free_crowd; /* + 1 */
