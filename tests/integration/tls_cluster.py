@@ -14,26 +14,7 @@ import grpc_servers  # noqa: E402
 import tls_servers as tls  # noqa: E402
 from cluster import Cluster, ROOT, check, free_port, run, wait_until  # noqa: E402
 from ctl import ask, here  # noqa: E402
-
-CONFIG = """
-daemon off;
-master_process off;
-pid {folder}/pid;
-error_log {folder}/error.log info;
-events {{ }}
-http {{
-    access_log {folder}/access.log;
-    client_body_temp_path {folder}/1; proxy_temp_path {folder}/2; fastcgi_temp_path {folder}/3;
-    uwsgi_temp_path {folder}/4; scgi_temp_path {folder}/5;
-    server {{
-        listen 127.0.0.1:{port} ssl;
-        ssl_certificate {folder}/{cert}.pem;
-        ssl_certificate_key {folder}/{cert}.key;
-        location /health {{ return 200 "ok"; }}
-        location / {{ return 404; }}
-    }}
-}}
-"""
+from nginx import HEALTH_PAGE, certificate, configuration  # noqa: E402
 
 
 class Nginx:
@@ -47,7 +28,8 @@ class Nginx:
         self.stop()
         config = os.path.join(self.folder, "nginx.conf")
         with open(config, "w", encoding="ascii") as file:
-            file.write(CONFIG.format(folder=self.folder, port=self.port, cert=cert))
+            file.write(configuration(self.folder, self.at + " ssl",
+                                     certificate(self.folder, cert) + HEALTH_PAGE))
         self.process = subprocess.Popen(["nginx", "-e", self.folder + "/error.log", "-c", config])
 
     def stop(self):

@@ -15,15 +15,27 @@ pid {folder}/pid;
 error_log {folder}/error.log info;
 events {{ worker_connections 4096; }}
 http {{
-    log_format times "$msec $remote_addr $server_addr $status";
     access_log {folder}/access.log;
-    access_log {folder}/times.log times;
     client_body_temp_path {folder}/1; proxy_temp_path {folder}/2; fastcgi_temp_path {folder}/3;
     uwsgi_temp_path {folder}/4; scgi_temp_path {folder}/5;
-    keepalive_requests 100000; keepalive_timeout 3600s;
-    server {{ listen {port} backlog=4096; location / {{ return 200 "{reply}\\n"; }} }}
+    {more}
+    server {{ listen {listen}; {served} }}
 }}
 """
+LONG_LIVES = """log_format times "$msec $remote_addr $server_addr $status";
+    access_log %s/times.log times;
+    keepalive_requests 100000; keepalive_timeout 3600s;"""
+HEALTH_PAGE = 'location = /health { return 200 "ok"; } location / { return 404; }'
+
+
+def configuration(folder, listen, served, more=""):
+    """The file of a server whose files are all in `folder`. served: of its block, more: of http's."""
+    return CONFIG.format(folder=folder, listen=listen, served=served, more=more)
+
+
+def certificate(folder, name):
+    """The lines for NAME.pem and NAME.key there; `listen` has to end in "ssl"."""
+    return f"ssl_certificate {folder}/{name}.pem; ssl_certificate_key {folder}/{name}.key; "
 
 
 class Nginx:
@@ -35,7 +47,8 @@ class Nginx:
         os.chmod(folder, 0o755)
         self.config = os.path.join(folder, "nginx.conf")
         with open(self.config, "w", encoding="ascii") as file:
-            file.write(CONFIG.format(folder=folder, port=PORT, reply=reply))
+            file.write(configuration(folder, f"{PORT} backlog=4096",
+                                     'location / { return 200 "%s\\n"; }' % reply, LONG_LIVES % folder))
         self.process = None
         atexit.register(self.stop)  # whatever becomes of the test
         self.start()

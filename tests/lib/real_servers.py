@@ -12,28 +12,11 @@ import threading
 
 from cluster import Process
 from grpc_servers import NOT_SERVING, SERVING, Server as GrpcHealth
+from nginx import HEALTH_PAGE, certificate, configuration
 from tls_servers import Authority
 
 ROOT_FOLDERS = {"sshd": "/run/sshd"}  # compiled in; the package's service makes them
 
-NGINX = """
-daemon off;
-master_process off;
-pid {folder}/pid;
-error_log {folder}/error.log info;
-events {{ }}
-http {{
-    access_log {folder}/access.log;
-    client_body_temp_path {folder}/1; proxy_temp_path {folder}/2; fastcgi_temp_path {folder}/3;
-    uwsgi_temp_path {folder}/4; scgi_temp_path {folder}/5;
-    server {{
-        listen {address}:{port} {secured};
-        location = /health {{ return 200 "ok"; }}
-        location / {{ return 404; }}
-    }}
-}}
-"""
-NGINX_TLS = "ssl; ssl_certificate {folder}/good.pem; ssl_certificate_key {folder}/good.key"
 HAPROXY = """
 defaults
     mode http
@@ -207,14 +190,14 @@ class Real(Process):
         os.chown(path, entry.pw_uid, entry.pw_gid)
 
 
-def nginx(server):
-    return ["nginx", "-e", server.path("error.log"), "-c", server.write("conf", NGINX, secured="")]
+def nginx(server, secured="", served=HEALTH_PAGE):
+    text = configuration(server.folder, f"{server.address}:{server.port}{secured}", served)
+    return ["nginx", "-e", server.path("error.log"), "-c", server.write("conf", "{whole}", whole=text)]
 
 
 def nginx_tls(server):
     Authority(server.folder).make("good", host="www.example.com", days=100)
-    return ["nginx", "-e", server.path("error.log"), "-c",
-            server.write("conf", NGINX, secured=NGINX_TLS.format(folder=server.folder))]
+    return nginx(server, " ssl", certificate(server.folder, "good") + HEALTH_PAGE)
 
 
 def haproxy(server):
