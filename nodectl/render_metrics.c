@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
-#include <strings.h>
 
 #include "common/model/reason.h"
 
@@ -124,20 +123,15 @@ static const char *result_word(const Jury__V1__Counter *counter)
     if (strcmp(counter->name, "probe_results") != 0) {
         return "";
     }
-    for (unsigned reason = 1; reason < 256; reason++) {
-        if (strcasecmp(probe_reason_word(reason), counter->label) != 0) {
-            continue;
-        }
-        switch (probe_reason_class(reason)) {
-        case PROBE_PASS:
-            return "pass";
-        case PROBE_FAIL:
-            return "fail";
-        case PROBE_INCONCLUSIVE:
-            return "inconclusive";
-        case PROBE_CLASS_NONE:
-            break;
-        }
+    switch (probe_reason_class(probe_reason_find(counter->label))) {
+    case PROBE_PASS:
+        return "pass";
+    case PROBE_FAIL:
+        return "fail";
+    case PROBE_INCONCLUSIVE:
+        return "inconclusive";
+    case PROBE_CLASS_NONE:
+        break;
     }
     return "";
 }

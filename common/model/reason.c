@@ -1,7 +1,6 @@
 #include "common/model/reason.h"
 
 #include <stddef.h>
-#include <strings.h>
 
 #include "common/model/check.h"
 
@@ -57,10 +56,26 @@ const char *probe_reason_sentence_of(unsigned reason, unsigned check_type)
     return probe_reason_sentence(reason);
 }
 
+static char upper(char c)
+{
+    return (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+}
+
+/* By no locale, which strcasecmp would ask. word: in capitals. */
+static bool is_same_word(const char *word, const char *other)
+{
+    size_t i = 0;
+
+    while (word[i] != '\0' && word[i] == upper(other[i])) {
+        i++;
+    }
+    return word[i] == '\0' && other[i] == '\0';
+}
+
 unsigned probe_reason_find(const char *word)
 {
     for (size_t i = 0; i < sizeof reason_rows / sizeof reason_rows[0]; i++) {
-        if (strcasecmp(reason_rows[i].word, word) == 0) {
+        if (is_same_word(reason_rows[i].word, word)) {
             return reason_rows[i].number;
         }
     }

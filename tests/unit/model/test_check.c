@@ -308,6 +308,22 @@ static void a_udp_check_is_told_about_without_a_connection(void **unused)
     assert_null(strstr(probe_reason_sentence(REASON_RECV_RESPONSE_TIMEOUT), "connect"));
 }
 
+static void a_reason_is_found_by_its_word_in_any_case(void **state)
+{
+    (void)state;
+    for (unsigned reason = REASON_OK; reason < 64; reason++) {
+        if (probe_reason_class(reason) != PROBE_CLASS_NONE) {
+            assert_int_equal(probe_reason_find(probe_reason_word(reason)), reason);
+        }
+    }
+    assert_int_equal(probe_reason_find("connect_timeout"), REASON_CONNECT_TIMEOUT);
+    assert_int_equal(probe_reason_find("Connect_Timeout"), REASON_CONNECT_TIMEOUT);
+    assert_int_equal(probe_reason_find("CONNECT_TIMEOU"), REASON_NONE);
+    assert_int_equal(probe_reason_find("CONNECT_TIMEOUTS"), REASON_NONE);
+    assert_int_equal(probe_reason_find("UNKNOWN_REASON"), REASON_NONE);
+    assert_int_equal(probe_reason_find(""), REASON_NONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -322,6 +338,7 @@ int main(void)
         cmocka_unit_test(every_word_leads_back_to_its_value),
         cmocka_unit_test(every_reason_has_word_sentence_and_class),
         cmocka_unit_test(a_udp_check_is_told_about_without_a_connection),
+        cmocka_unit_test(a_reason_is_found_by_its_word_in_any_case),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
