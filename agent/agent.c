@@ -1,5 +1,6 @@
 #include "agent/agent.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,6 +106,15 @@ static void know_members(const struct agent *agent)
     accept_gate_know(members, n);
 }
 
+/* A changed catalog leaves gaps in the heap, which nothing else gives back. */
+static void give_back_gaps(struct agent *agent)
+{
+    if (agent->heap_has_gaps) {
+        agent->heap_has_gaps = false;
+        (void)malloc_trim(0);
+    }
+}
+
 static void on_housekeeping(uv_timer_t *timer)
 {
     struct agent *agent = timer->data;
@@ -117,6 +127,7 @@ static void on_housekeeping(uv_timer_t *timer)
     agent_probe_sources_tick(agent);
     agent_probe_budget_tick(agent);
     agent_rpc_poll(agent);
+    give_back_gaps(agent);
 }
 
 static void on_zap_refusal(void *user)

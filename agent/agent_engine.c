@@ -263,6 +263,7 @@ void agent_take_catalog(struct agent *agent)
     catalog_unref(agent->newest);
     agent->newest = NULL;
     agent->lkg.is_dirty = true;
+    agent->heap_has_gaps = true;
     agent_refresh_access(agent);
     agent_rpc_poll(agent);
 }

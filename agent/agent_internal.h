@@ -199,6 +199,7 @@ struct agent {
     uv_timer_t housekeeping;
     uv_timer_t engine_timer;
     uint64_t engine_wake_ns; /* what it was set for */
+    bool heap_has_gaps;      /* a catalog was adopted since they were given back */
     uv_timer_t rpc_timer;
     struct wake zap_wake, store_wake, probe_wake;
     struct wake_watch zap_watch, store_watch, probe_watch;

@@ -8,7 +8,7 @@
  * Bounded (limits.h): one ring for all, the oldest entry out first; a target or row has no more
  * than LIMIT_HISTORY_ENTRIES_PER_TARGET. What goes out is folded into a base, so the rest can still
  * be read from its own beginning, which is told (history_complete_from). In a calm cluster of n
- * nodes a target writes n + 2 entries when it comes and none afterwards; when a peer falls silent
+ * nodes a target writes n + 4 entries when it comes and none afterwards; when a peer falls silent
  * or is heard again, each target writes one. The ring takes memory as it fills, up to 24 MiB; bases
  * and chains are 54 bytes a slot in a cluster of 16 and 56 a row (11 MiB at the planned size), what
  * is put aside 1 MiB, former n, V and holds 300 KiB, former groups what

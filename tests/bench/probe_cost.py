@@ -143,12 +143,16 @@ def run_point(name, options):
     return rounds
 
 
+# Of an agent above the number of events that it keeps (tests/integration/agent_memory.py).
+MEMORY = {"jury": (10000, 30000), "haproxy": (1000, 10000)}
+
+
 def memory(rounds_of):
-    """Bytes a target: what 9,000 more of them take."""
-    for at, who in enumerate(("jury", "haproxy")):
-        many = statistics.median(r[at]["bytes"] for r in rounds_of["half-open-10000"])
-        few = statistics.median(r[at]["bytes"] for r in rounds_of["half-open-1000"])
-        print("memory a target, %s: %.0f bytes" % (who, (many - few) / 9000)
+    """Bytes a target: what so many more of them take."""
+    for at, (who, sizes) in enumerate(MEMORY.items()):
+        few, many = (statistics.median(r[at]["bytes"] for r in rounds_of["half-open-%d" % n])
+                     for n in sizes)
+        print("memory a target, %s: %.0f bytes" % (who, (many - few) / (sizes[1] - sizes[0]))
               + (" (goal %d)" % MEMORY_GOAL_BYTES if who == "jury" else ""), flush=True)
 
 
@@ -171,7 +175,7 @@ def test(options):
     names = options.points.split(",")
     check(set(names) <= set(POINTS), "there are the points " + ", ".join(POINTS))
     rounds_of = {name: run_point(name, options) for name in names}
-    if {"half-open-10000", "half-open-1000"} <= set(names):
+    if {"half-open-%d" % n for sizes in MEMORY.values() for n in sizes} <= set(names):
         memory(rounds_of)
     if set(FLAT.values()) <= set(names):
         flat(rounds_of)
