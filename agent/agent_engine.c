@@ -145,8 +145,12 @@ static void carry_out(struct agent *agent)
     if (actions->layout_due) {
         agent_layout_due(agent, actions->catalog);
     }
-    engine_messages_send(agent->mesh, &agent->actions, agent->doubt.port.port,
-                         actions->has_hello && agent_lacks_shared_space(agent));
+    const struct hello_shell shell = {
+        .sentinel_port = agent->doubt.port.port,
+        .lacks_shared_space = actions->has_hello && agent_lacks_shared_space(agent),
+        .unbuilt = agent_unbuilt(agent),
+    };
+    engine_messages_send(agent->mesh, &agent->actions, &shell);
     carry_out_probes(agent);
     carry_out_purges(agent);
     carry_out_level(agent);

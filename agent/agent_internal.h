@@ -313,6 +313,8 @@ void agent_probe_sources_follow(struct agent *agent);
 /* Whether this node probes, and checks that ask for that address get the ordinary one: there is
  * none, and the operator has named no source. */
 bool agent_lacks_shared_space(const struct agent *agent);
+/* Set of enum hello_unbuilt; none before it probes. */
+uint8_t agent_unbuilt(const struct agent *agent);
 /* For probe threads: which node, and what it may probe. */
 struct probe_loop_options agent_probe_options(const struct agent *agent);
 /* Hook of the RPC server: a probe on demand. */

@@ -18,6 +18,15 @@ static const struct addr *told_source(const struct agent *agent, uint8_t family,
     return own->family != ADDR_NONE ? own : catalog_source;
 }
 
+uint8_t agent_unbuilt(const struct agent *agent)
+{
+    uint32_t made = agent->probes != NULL ? probe_thread_capabilities(agent->probes)
+                                          : (uint32_t)(PROBE_CAN_TLS | PROBE_CAN_GRPC);
+
+    return (uint8_t)(((made & PROBE_CAN_TLS) == 0 ? HELLO_NO_TLS : 0) |
+                     ((made & PROBE_CAN_GRPC) == 0 ? HELLO_NO_GRPC : 0));
+}
+
 struct addr agent_probe_source(const struct agent *agent,
                                const struct target_definition *definition,
                                const struct addr *catalog_source)

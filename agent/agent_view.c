@@ -146,6 +146,7 @@ void agent_view_peer(void *user, uint64_t node_id, struct rpc_peer *ret_peer)
         ret_peer->age_ns = age_of(mesh.last_heard_ns);
         ret_peer->feature_level = mesh.feature_level;
         ret_peer->lacks_shared_space = mesh.lacks_shared_space;
+        ret_peer->unbuilt = mesh.unbuilt;
         ret_peer->n_received = mesh.n_received;
         ret_peer->n_dropped = mesh.n_dropped;
         str_copy(ret_peer->endpoint, sizeof ret_peer->endpoint, mesh.address);

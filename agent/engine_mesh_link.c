@@ -44,7 +44,7 @@ static void send_changes(struct mesh *mesh, const struct engine_actions *actions
 
 /* In rising sequence: a receiver drops what is older than the last it took. */
 void engine_messages_send(struct mesh *mesh, const struct engine_actions *actions,
-                          uint16_t sentinel_port, bool lacks_shared_space)
+                          const struct hello_shell *shell)
 {
     bool changes_first = actions->n_chunks == 0 || actions->n_changes == 0 ||
                          actions->changes[0].sequence < actions->chunks[0].sequence;
@@ -52,8 +52,9 @@ void engine_messages_send(struct mesh *mesh, const struct engine_actions *action
     if (actions->has_hello) {
         struct hello hello = actions->hello;
 
-        hello.sentinel_port = sentinel_port;
-        hello.lacks_shared_space = lacks_shared_space;
+        hello.sentinel_port = shell->sentinel_port;
+        hello.lacks_shared_space = shell->lacks_shared_space;
+        hello.unbuilt = shell->unbuilt;
         mesh_send_hello(mesh, &hello);
     }
     if (changes_first) {

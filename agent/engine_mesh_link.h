@@ -9,9 +9,15 @@
 /* False: the message is none of the engine's. The event borrows from the message. */
 bool engine_event_of(uint64_t peer, const struct peer_message *message,
                      struct engine_event *ret_event);
-/* All messages of a step. sentinel_port, lacks_shared_space: what the hello says of them; port 0 =
- * there is none. */
+/* What a hello says besides the engine's. */
+struct hello_shell {
+    uint16_t sentinel_port; /* 0 = there is none */
+    bool lacks_shared_space;
+    uint8_t unbuilt; /* set of enum hello_unbuilt */
+};
+
+/* All messages of a step. */
 void engine_messages_send(struct mesh *mesh, const struct engine_actions *actions,
-                          uint16_t sentinel_port, bool lacks_shared_space);
+                          const struct hello_shell *shell);
 
 #endif

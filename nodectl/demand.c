@@ -35,6 +35,29 @@ static bool lacks_kind(const Jury__V1__ProbeEngine *engine, const char *kind)
     return engine != NULL && engine->n_capabilities > 0;
 }
 
+static void add_node(struct remark_nodes *nodes, uint64_t node_id, bool is_one)
+{
+    if (is_one && nodes->n < LIMIT_NODES) {
+        nodes->ids[nodes->n++] = node_id;
+    }
+}
+
+static void add_unbuilt(struct remark_probing *probing, const Jury__V1__DescribeNodeResponse *node)
+{
+    add_node(&probing->without_tls, node->node_id, lacks_kind(node->probe_engine, "tls"));
+    add_node(&probing->without_grpc, node->node_id, lacks_kind(node->probe_engine, "grpc"));
+    for (size_t i = 0; i < node->n_peers; i++) {
+        const Jury__V1__PeerStatus *peer = node->peers[i];
+
+        for (size_t k = 0; k < peer->n_unbuilt; k++) {
+            bool is_tls = peer->unbuilt[k] == JURY__V1__CHECK_TYPE__CHECK_TYPE_TLS;
+
+            add_node(&probing->without_tls, peer->node_id, is_tls);
+            add_node(&probing->without_grpc, peer->node_id, !is_tls);
+        }
+    }
+}
+
 void remark_ask_probing(struct ctl *ctl, struct remark_probing *ret_probing)
 {
     struct ctl_failure kept = ctl->failure;
@@ -54,8 +77,7 @@ void remark_ask_probing(struct ctl *ctl, struct remark_probing *ret_probing)
             ret_probing->n_observers = node->probe_budget->n_observers;
             ret_probing->is_known = true;
         }
-        ret_probing->lacks_tls = lacks_kind(node->probe_engine, "tls");
-        ret_probing->lacks_grpc = lacks_kind(node->probe_engine, "grpc");
+        add_unbuilt(ret_probing, node);
         add_lacking(ret_probing, node->node_id, node->lacks_shared_space);
         for (size_t i = 0; i < node->n_peers; i++) {
             add_lacking(ret_probing, node->peers[i]->node_id, node->peers[i]->lacks_shared_space);

@@ -17,6 +17,11 @@ void remark_checks(struct ctl *ctl, const struct spec_document *document);
 /* What a shared check comes to, as far as the document tells: of the nodes it says nothing. */
 void remark_load(struct ctl *ctl, const struct spec_document *document);
 
+struct remark_nodes {
+    uint64_t ids[LIMIT_NODES];
+    unsigned n;
+};
+
 /* What the node that was asked says of probing, of itself and of its peers. */
 struct remark_probing {
     uint32_t per_node;
@@ -26,7 +31,7 @@ struct remark_probing {
     bool is_known;                 /* else these are what nodes have by default */
     uint64_t lacking[LIMIT_NODES]; /* have no address in 100.64.0.0/10, and are told no other */
     unsigned n_lacking;
-    bool lacks_tls, lacks_grpc; /* the asked node's agent was built without them */
+    struct remark_nodes without_tls, without_grpc; /* whose agents were built without */
 };
 /* By default if it does not say. */
 void remark_ask_probing(struct ctl *ctl, struct remark_probing *ret_probing);
@@ -39,7 +44,7 @@ void remark_demand(struct ctl *ctl, const struct spec_set *set,
 void remark_sources(struct ctl *ctl, const struct spec_set *set,
                     const struct remark_probing *probing);
 
-/* Warns once when the documents have checks that the asked node cannot make. */
+/* Warns once of each part when the documents have checks that nodes were built without. */
 void remark_parts(struct ctl *ctl, const struct spec_set *set,
                   const struct remark_probing *probing);
 

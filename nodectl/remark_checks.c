@@ -1,5 +1,6 @@
 /* Which checks the groups of documents have where that is not what they forward, and which nodes
- * cannot make them. */
+ * were built without them. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -70,45 +71,64 @@ void remark_checks(struct ctl *ctl, const struct spec_document *document)
                                      : "");
 }
 
-/* --- parts of the agent that may not be there --- */
+/* --- parts of an agent that may not be there --- */
 
-static bool is_lacking(const struct remark_probing *probing, const struct health_check *check)
-{
-    bool wants_tls = check->type == CHECK_TYPE_TLS || check_is_secured(check);
-
-    return check->is_enabled && ((wants_tls && probing->lacks_tls) ||
-                                 (check->type == CHECK_TYPE_GRPC && probing->lacks_grpc));
-}
-
-static bool has_lacking(const struct remark_probing *probing, const struct spec_document *document)
+static bool wants(const struct spec_document *document, enum check_type part)
 {
     unsigned n = document->kind == SPEC_GROUP ? group_n_checks(document->u.group) : 0;
 
     for (unsigned i = 0; i < n; i++) {
-        if (is_lacking(probing, group_check_at(document->u.group, i))) {
+        const struct health_check *check = group_check_at(document->u.group, i);
+        bool is_in_tls = part == CHECK_TYPE_TLS && check_is_secured(check);
+
+        if (check->is_enabled && (check->type == part || is_in_tls)) {
             return true;
         }
     }
     return false;
 }
 
-void remark_parts(struct ctl *ctl, const struct spec_set *set, const struct remark_probing *probing)
+#define NODES_NAMED 8
+
+/* "1, 2 and 3 more" */
+static void name_nodes(const struct remark_nodes *nodes, char *text, size_t text_bytes)
+{
+    size_t used = 0;
+
+    for (unsigned i = 0; i < nodes->n && i < NODES_NAMED && used < text_bytes; i++) {
+        used += (size_t)snprintf(text + used, text_bytes - used, "%s%" PRIu64, i == 0 ? "" : ", ",
+                                 nodes->ids[i]);
+    }
+    if (nodes->n > NODES_NAMED && used < text_bytes) {
+        snprintf(text + used, text_bytes - used, " and %u more", nodes->n - NODES_NAMED);
+    }
+}
+
+static void warn_of_part(struct ctl *ctl, const struct spec_set *set, enum check_type part,
+                         const struct remark_nodes *nodes)
 {
     const char *first = NULL;
+    char text[256] = "";
     unsigned n = 0;
 
-    for (uint32_t i = 0; i < set->n_documents; i++) {
-        if (has_lacking(probing, &set->documents[i])) {
+    for (uint32_t i = 0; nodes->n > 0 && i < set->n_documents; i++) {
+        if (wants(&set->documents[i], part)) {
             first = n++ == 0 ? set->documents[i].u.group->name : first;
         }
     }
     if (n > 0) {
-        ctl_warn(ctl,
-                 "the agent of this node was built without %s checks: server group \"%s\"%s no "
-                 "vote of it (LOCAL_NOT_BUILT); see nodectl node describe, of the other nodes too",
-                 probing->lacks_tls && probing->lacks_grpc ? "tls and grpc"
-                 : probing->lacks_tls                      ? "tls"
-                                                           : "grpc",
-                 first, n > 1 ? " and others have" : " has");
+        name_nodes(nodes, text, sizeof text);
+        ctl_warn(
+            ctl,
+            "node%s %s %s no vote on server group \"%s\"%s (LOCAL_NOT_BUILT): built without %s "
+            "checks; see nodectl node describe",
+            nodes->n == 1 ? "" : "s", text, nodes->n == 1 ? "has" : "have", first,
+            n > 1 ? " and others" : "", names_word(&names_check_type, part));
     }
+}
+
+void remark_parts(struct ctl *ctl, const struct spec_set *set, const struct remark_probing *probing)
+{
+    warn_of_part(ctl, set, CHECK_TYPE_TLS, &probing->without_tls);
+    warn_of_part(ctl, set, CHECK_TYPE_GRPC, &probing->without_grpc);
 }

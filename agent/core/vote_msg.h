@@ -80,6 +80,12 @@ struct drain_report {
     struct drain_entry entries[LIMIT_DRAIN_ENTRIES];
 };
 
+/* Optional parts that an agent was built without. */
+enum hello_unbuilt {
+    HELLO_NO_TLS = 1 << 0,
+    HELLO_NO_GRPC = 1 << 1
+};
+
 struct hello {
     struct cluster_id cluster_id;
     uint64_t node_id; /* must equal the ZAP User-Id, else the message is dropped */
@@ -91,6 +97,7 @@ struct hello {
     bool is_observer;        /* has the catalog and probes */
     uint16_t sentinel_port;  /* where peers test their own probes; 0 = nowhere. The shell's */
     bool lacks_shared_space; /* no address in 100.64.0.0/10 for checks that ask. The shell's */
+    uint8_t unbuilt;         /* set of enum hello_unbuilt. The shell's */
     uint64_t beat_ms;        /* the clock of the phases (engine_share.c); 0 = none */
 };
 

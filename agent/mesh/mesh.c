@@ -408,6 +408,7 @@ bool mesh_peer_status(const struct mesh *mesh, uint64_t node_id,
         }
         *ret_status = (struct mesh_peer_status){.is_welcome = peer->is_welcome,
                                                 .lacks_shared_space = peer->lacks_shared_space,
+                                                .unbuilt = peer->unbuilt,
                                                 .feature_level = peer->feature_level,
                                                 .last_heard_ns = peer->last_heard_ns,
                                                 .n_received = peer->n_received,

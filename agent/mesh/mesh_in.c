@@ -90,6 +90,7 @@ static bool take_hello(struct mesh *mesh, struct mesh_peer *peer, const struct h
     peer->is_welcome = true;
     peer->feature_level = hello->feature_level;
     peer->lacks_shared_space = hello->lacks_shared_space;
+    peer->unbuilt = hello->unbuilt;
     return true;
 }
 

@@ -15,6 +15,7 @@ struct mesh_peer {
     struct outbox outbox;
     bool is_welcome;
     bool lacks_shared_space;
+    uint8_t unbuilt;
     uint32_t feature_level;
     uint64_t last_heard_ns;
     uint64_t n_received;

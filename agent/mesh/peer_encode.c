@@ -66,6 +66,7 @@ static ProtobufCMessage *hello_new(struct wire_arena *arena, const struct hello 
     message->sentinel_port = hello->sentinel_port;
     message->beat_ms = hello->beat_ms;
     message->lacks_shared_space = hello->lacks_shared_space;
+    message->unbuilt = hello->unbuilt;
     return &message->base;
 }
 

@@ -136,6 +136,17 @@ static size_t split(struct wire_arena *arena, const char *text, char ***ret_word
     return n;
 }
 
+static void add_unbuilt(const struct view *view, uint8_t unbuilt, Jury__V1__PeerStatus *message)
+{
+    message->unbuilt = wire_alloc_array(view->arena, 2, sizeof *message->unbuilt);
+    if (message->unbuilt != NULL && (unbuilt & HELLO_NO_TLS) != 0) {
+        message->unbuilt[message->n_unbuilt++] = JURY__V1__CHECK_TYPE__CHECK_TYPE_TLS;
+    }
+    if (message->unbuilt != NULL && (unbuilt & HELLO_NO_GRPC) != 0) {
+        message->unbuilt[message->n_unbuilt++] = JURY__V1__CHECK_TYPE__CHECK_TYPE_GRPC;
+    }
+}
+
 static size_t peers_new(const struct view *view, Jury__V1__PeerStatus ***ret_peers)
 {
     struct peer_view *peers = wire_alloc_array(view->arena, LIMIT_NODES, sizeof *peers);
@@ -169,6 +180,7 @@ static size_t peers_new(const struct view *view, Jury__V1__PeerStatus ***ret_pee
         message->n_refused = peers[i].n_refused;
         message->is_restored = mesh.is_restored;
         message->lacks_shared_space = mesh.lacks_shared_space;
+        add_unbuilt(view, mesh.unbuilt, message);
         messages[n++] = message;
     }
     return n;

@@ -223,25 +223,30 @@ def more_probes_than_the_budget_are_a_warning_with_both_numbers():
         check("budget" not in run.err, run.err)
 
 
-def what_the_asked_agent_was_built_without_is_told_once():
+def what_nodes_were_built_without_is_told_once():
     def answer(method, _request, _envelope):
         if method == "DescribeNode":
             response = M["DescribeNodeResponse"](node_id=1)
             response.probe_engine.capabilities.extend(kinds)
+            for node, types in peers.items():
+                response.peers.add(node_id=node).unbuilt.extend(types)
             return response
         return M["ApplyResponse"](revision=43) if method == "Apply" else M["GetGroupResponse"]()
 
-    text = "---\n".join(GROUP.replace("web", f"web-{check}") + f"  check: {{type: {check}}}\n"
-                        for check in ("tls", "grpc", "tcp"))
+    text = "---\n".join(GROUP.replace("web", f"web-{name}") + f"  check: {{{check}}}\n"
+                        for name, check in (("tls", "type: tls"), ("grpc", "type: grpc, tls: {}"),
+                                            ("tcp", "type: tcp")))
+    tls = 'no vote on server group "web-tls" and others (LOCAL_NOT_BUILT): built without tls checks'
+    grpc = 'no vote on server group "web-grpc" (LOCAL_NOT_BUILT): built without grpc checks'
     with agent_with(answer) as agent:
-        for kinds, said in ((["tcp-full"], "built without tls and grpc checks: server group \"web-tls\" and "
-                             "others have no vote of it (LOCAL_NOT_BUILT)"),
-                            (["tcp-full", "tls"], "built without grpc checks: server group \"web-grpc\" has "
-                             "no vote of it"),
-                            (["tcp-full", "tls", "grpc"], None), ([], None)):
+        for kinds, peers, said in (
+                (["tcp-full"], {2: [], 3: [4, 5]}, [f"nodes 1, 3 have {tls}", f"nodes 1, 3 have {grpc}"]),
+                (["tcp-full", "tls"], {}, [f"node 1 has {grpc}"]),
+                (["tcp-full", "tls", "grpc"], {2: [4]}, [f"node 2 has {tls}"]),
+                (["tcp-full", "tls", "grpc"], {2: []}, []), ([], {}, [])):
             run = Run(agent, "apply", "-f", "-", text=text).expect(0)
-            check(run.err.count("built without") == (0 if said is None else 1), f"told once: {run.err}")
-            check(said is None or said in run.err, f"{kinds}: {run.err}")
+            check(run.err.count("built without") == len(said), f"told once: {run.err}")
+            check(all(words in run.err for words in said), f"{kinds}, {peers}: {run.err}")
 
 
 def backends_are_listed_by_state():
@@ -809,7 +814,7 @@ def main():
                  an_interrupted_wait_exits_with_130, apply_sends_all_documents_as_one_change,
                  more_probes_than_the_budget_are_a_warning_with_both_numbers,
                  probers_share_the_demand_and_all_probe_what_fails,
-                 what_the_asked_agent_was_built_without_is_told_once, backends_are_listed_by_state,
+                 what_nodes_were_built_without_is_told_once, backends_are_listed_by_state,
                  apply_says_of_each_object_what_became_of_it,
                  a_bad_file_asks_nobody, the_refused_document_is_named_by_file_and_line,
                  all_that_the_cluster_refuses_is_told_with_its_place, apply_says_which_backends_it_takes_away, a_removal_is_sent_against_what_was_read,

@@ -62,7 +62,7 @@ static void carry_out(struct vote_node *node)
 {
     const struct engine_actions *actions = node->actions;
 
-    engine_messages_send(node->mesh, actions, 0, false);
+    engine_messages_send(node->mesh, actions, &(struct hello_shell){0});
     uint64_t now_ns = clock_monotonic_ns();
     uint64_t delay_ns = actions->wake_ns > now_ns ? actions->wake_ns - now_ns : 0;
     uv_timer_start(&node->engine_timer, on_engine_timer, (delay_ns + NS_PER_MS - 1) / NS_PER_MS, 0);

@@ -99,6 +99,7 @@ static void random_message(struct prng *prng, struct peer_message *message)
         message->u.hello.beat_ms = prng_next(prng);
         message->u.hello.sentinel_port = (uint16_t)prng_next(prng);
         message->u.hello.lacks_shared_space = prng_below(prng, 2) == 0;
+        message->u.hello.unbuilt = (uint8_t)prng_below(prng, 4);
         break;
     case PEER_VOTE_CHUNK:
         random_chunk(prng, &message->u.chunk);
@@ -184,6 +185,7 @@ static void same_hello(const struct hello *a, const struct hello *b)
     SAME(is_observer);
     SAME(sentinel_port);
     SAME(lacks_shared_space);
+    SAME(unbuilt);
     SAME(beat_ms);
 }
 
