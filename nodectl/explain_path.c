@@ -203,13 +203,16 @@ static const char *find_topic(const char *word)
     return NULL;
 }
 
+/* A path is none. The first word, "NONE", is that there is no reason. */
 static const char *nearest_reason(const char *word)
 {
 #define REASON_WORD(name, number, class, text, sentence) text,
     static const char *const words[] = {PROBE_REASONS(REASON_WORD)};
 #undef REASON_WORD
 
-    return spec_nearest(word, words, sizeof words / sizeof words[0]);
+    return strchr(word, '.') != NULL
+               ? NULL
+               : spec_nearest(word, words + 1, sizeof words / sizeof words[0] - 1);
 }
 
 int explain_refuse(struct ctl *ctl, const char *path)

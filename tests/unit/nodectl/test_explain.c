@@ -414,6 +414,8 @@ static void a_word_that_answers_show_leads_to_what_explains_it(void **state)
         {"explain flapping", "see: nodectl explain guards"},
         {"explain loop-late", "see: nodectl explain self-doubt"},
         {"explain group.chek.timeout", "did you mean \"group.check.timeout\"?"},
+        {"explain udp.echoes", "see: nodectl explain"},
+        {"explain nonesuch", "see: nodectl explain"},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
