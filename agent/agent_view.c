@@ -9,6 +9,7 @@
 
 #include "agent/agent_internal.h"
 #include "agent/core/engine_view.h"
+#include "agent/rpc/plane_trouble.h"
 #include "common/base/clock.h"
 #include "common/base/str.h"
 #include "common/base/units.h"
@@ -178,6 +179,11 @@ static uint8_t rpc_plane_state_of(uint8_t plane_state)
     return RPC_PLANE_NONE;
 }
 
+static uint64_t plane_age(const struct plane_view *plane)
+{
+    return plane->plane_state == PLANE_REFUSED ? RPC_NEVER_NS : plane->heartbeat_age_ns;
+}
+
 bool agent_view_data_plane(void *user, size_t index, struct rpc_data_plane *ret_plane)
 {
     const struct agent *agent = user;
@@ -188,8 +194,7 @@ bool agent_view_data_plane(void *user, size_t index, struct rpc_data_plane *ret_
     const struct plane_view *plane = status_reader_plane(agent->status_reader, index);
     ret_plane->pid = (uint32_t)plane->pid;
     ret_plane->state = rpc_plane_state_of(plane->plane_state);
-    ret_plane->age_ns =
-        plane->plane_state == PLANE_REFUSED ? RPC_NEVER_NS : plane->heartbeat_age_ns;
+    ret_plane->age_ns = plane_age(plane);
     ret_plane->problem = plane->refusal;
     ret_plane->n_failures_all = plane->n_failures_all;
     ret_plane->adopted_generation = plane->adopted_generation;
@@ -273,6 +278,24 @@ static void check_table(const struct agent *agent, struct rpc_ready_check *check
     check->is_ok = !agent_table_problem(agent, &check->message);
 }
 
+/* Whoever keeps an address here by this answer needs to know that nothing forwards any more. */
+static void check_data_plane(const struct agent *agent, struct rpc_ready_check *check)
+{
+    size_t n = agent->status_reader == NULL ? 0 : status_reader_n_planes(agent->status_reader);
+    struct plane_tally tally = {0};
+
+    for (size_t i = 0; i < n; i++) {
+        const struct plane_view *plane = status_reader_plane(agent->status_reader, i);
+
+        plane_tally_add(&tally,
+                        &(struct plane_look){.name = plane->name,
+                                             .state = rpc_plane_state_of(plane->plane_state),
+                                             .age_ns = plane_age(plane),
+                                             .problem = plane->refusal.text});
+    }
+    plane_tally_check(&tally, check);
+}
+
 /* Whoever waits for this node should know that it ejects nothing; it is ready all the same. */
 static void check_hold(const struct agent *agent, struct rpc_ready_check *check)
 {
@@ -292,9 +315,10 @@ bool agent_view_ready(void *user, size_t index, struct rpc_ready_check *ret_chec
     static const struct {
         const char *name;
         void (*check)(const struct agent *agent, struct rpc_ready_check *check);
-    } checks[] = {{"cluster", check_cluster}, {"store", check_store}, {"leader", check_leader},
-                  {"catalog", check_catalog}, {"votes", check_votes}, {"probes", check_probes},
-                  {"table", check_table},     {"hold", check_hold}};
+    } checks[] = {
+        {"cluster", check_cluster}, {"store", check_store},           {"leader", check_leader},
+        {"catalog", check_catalog}, {"votes", check_votes},           {"probes", check_probes},
+        {"table", check_table},     {"data_plane", check_data_plane}, {"hold", check_hold}};
 
     if (index >= sizeof checks / sizeof checks[0]) {
         return false;

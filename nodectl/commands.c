@@ -23,7 +23,8 @@ const struct ctl_command ctl_commands[] = {
      .arguments = "",
      .summary = "whether the asked node does its whole work",
      .help = "Exits with 0 when it does and with 1 when it does not, naming each part that is not "
-             "ready.",
+             "ready. A data plane (jury-shim) that was here and is absent is such a part; a node "
+             "that never had one is ready, and it is said. Backends are not looked at.",
      .run = cmd_ready},
     {.section = "Everyday",
      .name = "why",

@@ -353,7 +353,12 @@ void render_ready(struct ctl *ctl, const Jury__V1__CheckReadyResponse *ready)
         {"CHECK", false}, {"STATE", false}, {"WHY", false}};
     struct render_table *table = render_table_new(columns, 3);
 
-    fprintf(ctl->out, "%s\n", ready->is_ready ? "ready" : "not ready");
+    const char *why = "";
+    for (size_t i = ready->n_checks; i-- > 0;) {
+        why = ready->checks[i]->is_ok ? why : ready->checks[i]->message;
+    }
+    fprintf(ctl->out, "%s%s%s\n", ready->is_ready ? "ready" : "not ready",
+            why[0] != '\0' ? ": " : "", why);
     for (size_t i = 0; i < ready->n_checks; i++) {
         const Jury__V1__ReadyCheck *check = ready->checks[i];
 

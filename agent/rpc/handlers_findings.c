@@ -4,6 +4,7 @@
 #include "agent/core/engine_view.h"
 #include "agent/core/findings.h"
 #include "agent/rpc/handlers_part.h"
+#include "agent/rpc/plane_trouble.h"
 #include "common/base/units.h"
 #include "common/model/doubt.h"
 #include "common/wire/object.h"
@@ -186,11 +187,18 @@ static void find_in_plane(struct finding_list *list, const Jury__V1__DataPlaneSt
 {
     struct wire_arena *arena = list->view->arena;
 
-    if (plane->problem[0] != '\0') {
-        add(list, FINDING_DATA_PLANE, plane->problem, "");
-    } else if (!plane->is_alive) {
-        add(list, FINDING_DATA_PLANE, wire_format(arena, "data plane %s is absent", plane->name),
-            "");
+    const Google__Protobuf__Duration *age = plane->age;
+    const struct plane_look look = {
+        .name = plane->name,
+        .state = (uint8_t)plane->state,
+        .age_ns = age == NULL ? RPC_NEVER_NS
+                              : (uint64_t)age->seconds * NS_PER_SECOND + (uint64_t)age->nanos,
+        .problem = plane->problem,
+    };
+    struct errmsg text;
+
+    if (plane_trouble(&look, &text)) {
+        add(list, FINDING_DATA_PLANE, wire_text(arena, text.text), "nodectl ready");
     }
     for (size_t i = 0; i < plane->n_failures; i++) {
         add(list, FINDING_LISTENER,
