@@ -68,9 +68,12 @@ const struct ctl_command ctl_commands[] = {
      .name = "apply",
      .arguments = "",
      .summary = "carry out documents: all of them as one revision, or none",
-     .help = "Objects that the documents do not name stay as they are. The documents are checked "
-             "here first, then by the cluster; nothing is applied if one of them is wrong. The "
-             "answer comes when the change is committed and applied.",
+     .help =
+         "Objects that the documents do not name stay as they are. The documents are checked "
+         "here first, then by the cluster; nothing is applied if one of them is wrong. The "
+         "answer comes when the change is committed and applied, and says which fields changed: a "
+         "document is the whole object, what it does not say goes back to its default, and a "
+         "list is replaced, not extended.",
      .examples = "nodectl apply -f web.yaml\nnodectl apply -f web.yaml --dry-run\ncat *.yaml | "
                  "nodectl apply -f -",
      .run = cmd_apply,
