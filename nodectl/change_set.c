@@ -57,6 +57,35 @@ int change_set_init(struct ctl *ctl, struct change_set *changes, size_t n_docume
     return fill_documents(ctl, changes, n_documents);
 }
 
+void change_put_object(struct wire_arena *arena, const struct spec_document *from,
+                       Jury__V1__Document *to)
+{
+    switch ((enum spec_kind)from->kind) {
+    case SPEC_GROUP:
+        to->object_case = JURY__V1__DOCUMENT__OBJECT_GROUP;
+        to->group = wire_group_new(arena, from->u.group);
+        return;
+    case SPEC_LISTENER:
+        to->object_case = JURY__V1__DOCUMENT__OBJECT_LISTENER;
+        to->listener = wire_listener_new(arena, from->u.listener);
+        return;
+    case SPEC_CLUSTER_SETTINGS:
+        to->object_case = JURY__V1__DOCUMENT__OBJECT_SETTINGS;
+        to->settings = wire_settings_new(arena, from->u.settings);
+        return;
+    case SPEC_NODE:
+        to->object_case = JURY__V1__DOCUMENT__OBJECT_NODE;
+        to->node = wire_node_new(arena, from->u.node);
+        return;
+    case SPEC_KEY:
+        to->object_case = JURY__V1__DOCUMENT__OBJECT_KEY;
+        to->key = wire_key_new(arena, from->u.key);
+        return;
+    case SPEC_KIND_NONE:
+        return;
+    }
+}
+
 int change_set_delete(struct ctl *ctl, struct change_set *changes, size_t index,
                       Jury__V1__ObjectKind kind, const char *name)
 {

@@ -20,6 +20,9 @@ struct change_set {
 /* A request of so many empty documents, with what --dry-run, --force and --expected-revision say.
  * Errors: ERR_USAGE (--expected-revision with several), ERR_LIMIT. */
 int change_set_init(struct ctl *ctl, struct change_set *changes, size_t n_documents);
+/* Make a document that of the object. */
+void change_put_object(struct wire_arena *arena, const struct spec_document *from,
+                       Jury__V1__Document *to);
 /* Make a document the deletion of an object; of a node, name is its id in digits. */
 int change_set_delete(struct ctl *ctl, struct change_set *changes, size_t index,
                       Jury__V1__ObjectKind kind, const char *name);

@@ -15,42 +15,13 @@
 
 /* --- the request --- */
 
-static void put_object(struct wire_arena *arena, const struct spec_document *from,
-                       Jury__V1__Document *to)
-{
-    switch ((enum spec_kind)from->kind) {
-    case SPEC_GROUP:
-        to->object_case = JURY__V1__DOCUMENT__OBJECT_GROUP;
-        to->group = wire_group_new(arena, from->u.group);
-        return;
-    case SPEC_LISTENER:
-        to->object_case = JURY__V1__DOCUMENT__OBJECT_LISTENER;
-        to->listener = wire_listener_new(arena, from->u.listener);
-        return;
-    case SPEC_CLUSTER_SETTINGS:
-        to->object_case = JURY__V1__DOCUMENT__OBJECT_SETTINGS;
-        to->settings = wire_settings_new(arena, from->u.settings);
-        return;
-    case SPEC_NODE:
-        to->object_case = JURY__V1__DOCUMENT__OBJECT_NODE;
-        to->node = wire_node_new(arena, from->u.node);
-        return;
-    case SPEC_KEY:
-        to->object_case = JURY__V1__DOCUMENT__OBJECT_KEY;
-        to->key = wire_key_new(arena, from->u.key);
-        return;
-    case SPEC_KIND_NONE:
-        return;
-    }
-}
-
 /* Every document into the request. */
 static int fill_request(struct ctl *ctl, const struct spec_set *set, struct change_set *changes)
 {
     int rc = change_set_init(ctl, changes, set->n_documents);
 
     for (uint32_t i = 0; rc == 0 && i < set->n_documents; i++) {
-        put_object(&changes->arena, &set->documents[i], changes->request.documents[i]);
+        change_put_object(&changes->arena, &set->documents[i], changes->request.documents[i]);
     }
     if (rc == 0 && changes->arena.failed) {
         return ctl_fail(ctl, ERR_LIMIT, "the documents are too large for one request: split them");

@@ -89,6 +89,23 @@ const struct ctl_command ctl_commands[] = {
      .run = cmd_delete,
      .flags = {FLAG_FILE, FLAG_DRY_RUN, FLAG_FORCE, FLAG_EXPECTED_REVISION}},
     {.section = "Documents",
+     .name = "export",
+     .arguments = "[KIND[/NAME] ...]",
+     .summary = "what the cluster has, as documents that apply takes",
+     .help = "Prints the configuration as it is committed: cluster settings, nodes, keys (the "
+             "public ones), groups, listeners. Applied again right away it changes nothing: apply "
+             "--dry-run says so. Of a group only what differs from its profile's defaults is "
+             "written; that a backend is enabled and a hold off is left out, too, and leaves both "
+             "as they are. With --full every field is written. Comments of the file that was "
+             "applied are not kept. With -o json it is the request of ConfigService/Apply. The "
+             "objects are read one after the other: what is changed meanwhile may be there or "
+             "not.",
+     .examples = "nodectl export > cluster.yaml\nnodectl export group/web --full\nnodectl export "
+                 "group listener\nnodectl export group/web | nodectl apply -f - --dry-run",
+     .run = cmd_export,
+     .n_args_max = CTL_ARGS_MAX,
+     .flags = {FLAG_FULL}},
+    {.section = "Documents",
      .name = "validate",
      .arguments = "",
      .summary = "check documents without a cluster, and give advice",

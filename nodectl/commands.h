@@ -37,7 +37,7 @@ void ctl_help_noun(FILE *out, const char *noun);
 void ctl_help_command(FILE *out, const struct ctl_command *command);
 bool ctl_is_noun(const char *word);
 
-ctl_run cmd_status, cmd_ready, cmd_apply, cmd_validate, cmd_delete, cmd_group_list,
+ctl_run cmd_status, cmd_ready, cmd_apply, cmd_export, cmd_validate, cmd_delete, cmd_group_list,
     cmd_group_describe, cmd_group_delete, cmd_listener_delete, cmd_backend_remove,
     cmd_backend_weight, cmd_backend_maintenance, cmd_backend_list, cmd_backend_drain,
     cmd_backend_ready, cmd_why, cmd_events, cmd_cluster_init, cmd_cluster_members,

@@ -188,6 +188,9 @@ const struct ctl_flag ctl_flags[CTL_N_FLAGS] = {
                     .argument = "NAME",
                     .type = CTL_FLAG_TEXT,
                     .help = "by this one of several checks of the group"},
+    [FLAG_FULL] = {.name = "full",
+                   .type = CTL_FLAG_SWITCH,
+                   .help = "with every field, also those that are the profile's defaults"},
 };
 
 struct ctl_value {

@@ -45,6 +45,7 @@ enum ctl_flag_id {
     FLAG_FROM,
     FLAG_ALL_NODES,
     FLAG_CHECK,
+    FLAG_FULL,
     CTL_N_FLAGS
 };
 

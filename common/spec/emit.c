@@ -8,12 +8,15 @@
 #include <yaml.h>
 
 #include "common/base/bytes.h"
+#include "common/spec/read.h"
 #include "common/spec/value.h"
 
 struct emission {
     yaml_emitter_t emitter;
     struct bytes_writer writer;
-    bool failed; /* the emitter refused an event: memory, or the writer is full */
+    bool failed;   /* the emitter refused an event: memory, or the writer is full */
+    bool is_brief; /* of groups without what is a default */
+    const struct server_group *group; /* brief: whose fields these are, else NULL */
 };
 
 static int write_text(void *user, unsigned char *data, size_t n_bytes)
@@ -141,7 +144,114 @@ static void emit_labels(struct emission *emission, const struct server_group *gr
     end_map(emission);
 }
 
-static void emit_table(struct emission *emission, const struct spec_table *table, const void *base,
+/* --- what may be left out --- */
+
+static void start_check(const struct server_group *group, const struct health_check *check,
+                        struct health_check *ret_defaults)
+{
+    struct read_check_start start = {
+        .profile = (enum profile)group->profile,
+        .protocol = (enum protocol)group->protocol,
+    };
+    struct health_check bare;
+
+    read_check_defaults(&start, &bare);
+    start.type = (enum check_type)check->type;
+    start.has_http = check_asks_http(check);
+    start.has_tls = check_is_secured(check);
+    start.has_domain = check->http.domain[0] != '\0';
+    read_check_defaults(&start, ret_defaults);
+    ret_defaults->type = bare.type;
+}
+
+/* What a document of the group's profile means without any other field. */
+static void start_group(const struct server_group *group, struct server_group *ret_defaults)
+{
+    enum profile profile = (enum profile)group->profile;
+
+    spec_defaults(SPEC_GROUP, profile, PROTOCOL_NONE, ret_defaults);
+    uint8_t protocol = ret_defaults->protocol;
+    spec_defaults(SPEC_GROUP, profile, (enum protocol)group->protocol, ret_defaults);
+    ret_defaults->protocol = protocol;
+    ret_defaults->hold = HOLD_OFF;
+    start_check(group, &group->check, &ret_defaults->check);
+}
+
+/* One element of a list of a group, of which there are two. */
+union element {
+    struct backend backend;
+    struct named_check check;
+};
+
+static void start_element(const struct server_group *group, const struct spec_list *list,
+                          const void *element, union element *ret_defaults)
+{
+    *ret_defaults = (union element){0};
+    spec_element_defaults(list, (enum profile)group->profile, (enum protocol)group->protocol,
+                          CHECK_TYPE_NONE, ret_defaults);
+    if (list->element_bytes == sizeof(struct named_check)) {
+        start_check(group, &((const struct named_check *)element)->check,
+                    &ret_defaults->check.check);
+    } else {
+        assert(list->element_bytes == sizeof(struct backend));
+        ret_defaults->backend.admin_state = ADMIN_ENABLED;
+    }
+}
+
+static bool is_written(const struct spec_field *field, const void *base, const void *defaults);
+
+/* defaults: a struct as base; NULL: everything differs. */
+static bool differs(const struct spec_field *field, const void *base, const void *defaults)
+{
+    char text[VALUE_TEXT_BYTES];
+    char by_default[VALUE_TEXT_BYTES];
+    const uint8_t *from = (const uint8_t *)base + field->offset;
+
+    if (defaults == NULL || (field->flags & SPEC_REQUIRED) != 0 ||
+        field->type == SPEC_TYPE_LABELS) {
+        return true;
+    }
+    const uint8_t *other = (const uint8_t *)defaults + field->offset;
+    if (field->type == SPEC_TYPE_OBJECT) {
+        /* Of http and tls it says something that they are there. */
+        bool does = field->when != NULL;
+
+        for (size_t i = 0; i < field->fields->n_fields && !does; i++) {
+            does = is_written(&field->fields->fields[i], from, other);
+        }
+        return does;
+    }
+    if (field->type == SPEC_TYPE_LIST) {
+        const uint8_t *n = (const uint8_t *)base + field->list->count_offset;
+
+        return *(const uint32_t *)(const void *)n != 0;
+    }
+    return strcmp(value_format(field, from, text, sizeof text),
+                  value_format(field, other, by_default, sizeof by_default)) != 0;
+}
+
+static bool is_written(const struct spec_field *field, const void *base, const void *defaults)
+{
+    const uint8_t *from = (const uint8_t *)base + field->offset;
+
+    if ((field->flags & (SPEC_LATER | SPEC_ALTERNATE)) != 0 || !spec_field_applies(field, base)) {
+        return false;
+    }
+    if ((field->flags & SPEC_OMIT_ZERO) != 0 && value_is_zero(field, from)) {
+        return false;
+    }
+    return differs(field, base, defaults);
+}
+
+/* --- structs --- */
+
+/* A struct and what its fields are by default; NULL: all of them are written. */
+struct pair {
+    const void *base;
+    const void *defaults;
+};
+
+static void emit_table(struct emission *emission, const struct spec_table *table, struct pair pair,
                        bool is_flow);
 
 static void emit_list(struct emission *emission, const struct spec_field *field, const void *base)
@@ -161,40 +271,39 @@ static void emit_list(struct emission *emission, const struct spec_field *field,
         if (list->scalar != NULL) {
             emit_value(emission, list->scalar, element);
         } else {
-            emit_table(emission, list->fields, element, true);
+            union element defaults;
+
+            if (emission->group != NULL) {
+                start_element(emission->group, list, element, &defaults);
+            }
+            emit_table(emission, list->fields,
+                       (struct pair){element, emission->group == NULL ? NULL : &defaults}, true);
         }
     }
     end_list(emission);
 }
 
-static bool is_written(const struct spec_field *field, const void *base)
-{
-    const uint8_t *from = (const uint8_t *)base + field->offset;
-
-    if ((field->flags & (SPEC_LATER | SPEC_ALTERNATE)) != 0 || !spec_field_applies(field, base)) {
-        return false;
-    }
-    return (field->flags & SPEC_OMIT_ZERO) == 0 || !value_is_zero(field, from);
-}
-
-static void emit_table(struct emission *emission, const struct spec_table *table, const void *base,
+static void emit_table(struct emission *emission, const struct spec_table *table, struct pair pair,
                        bool is_flow)
 {
     begin_map(emission, is_flow);
     for (size_t i = 0; i < table->n_fields; i++) {
         const struct spec_field *field = &table->fields[i];
-        const void *from = (const uint8_t *)base + field->offset;
+        const void *from = (const uint8_t *)pair.base + field->offset;
 
-        if (!is_written(field, base)) {
+        if (!is_written(field, pair.base, pair.defaults)) {
             continue;
         }
         emit_scalar(emission, field->name, false);
         if (field->type == SPEC_TYPE_OBJECT) {
-            emit_table(emission, field->fields, from, is_flow);
+            const void *other =
+                pair.defaults == NULL ? NULL : (const uint8_t *)pair.defaults + field->offset;
+
+            emit_table(emission, field->fields, (struct pair){from, other}, is_flow);
         } else if (field->type == SPEC_TYPE_LIST) {
-            emit_list(emission, field, base);
+            emit_list(emission, field, pair.base);
         } else if (field->type == SPEC_TYPE_LABELS) {
-            emit_labels(emission, base);
+            emit_labels(emission, pair.base);
         } else if (field->type == SPEC_TYPE_RULE) {
             emit_rule(emission, from);
         } else {
@@ -208,8 +317,15 @@ static void emit_document(struct emission *emission, const struct spec_document 
 {
     const struct spec_kind_info *kind = spec_kind_info((enum spec_kind)document->kind);
     const void *base = document->u.group;
+    struct server_group defaults;
+    struct pair pair = {base, NULL};
     yaml_event_t event;
 
+    emission->group = emission->is_brief && kind->kind == SPEC_GROUP ? base : NULL;
+    if (emission->group != NULL) {
+        start_group(emission->group, &defaults);
+        pair.defaults = &defaults;
+    }
     emit_event(emission, &event, yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 0));
     begin_map(emission, false);
     emit_scalar(emission, "apiVersion", false);
@@ -218,10 +334,10 @@ static void emit_document(struct emission *emission, const struct spec_document 
     emit_scalar(emission, kind->word, false);
     if (kind->metadata != NULL) {
         emit_scalar(emission, "metadata", false);
-        emit_table(emission, kind->metadata, base, false);
+        emit_table(emission, kind->metadata, pair, false);
     }
     emit_scalar(emission, "spec", false);
-    emit_table(emission, kind->spec, base, false);
+    emit_table(emission, kind->spec, pair, false);
     end_map(emission);
     emit_event(emission, &event, yaml_document_end_event_initialize(&event, 1));
 }
@@ -238,10 +354,10 @@ static void emit_all(struct emission *emission, const struct spec_document docum
     emit_event(emission, &event, yaml_stream_end_event_initialize(&event));
 }
 
-int spec_emit(const struct spec_document documents[], size_t n_documents, char **ret_text,
-              size_t *ret_n_bytes, struct errmsg *err)
+static int emit_text(bool is_brief, const struct spec_document documents[], size_t n_documents,
+                     struct spec_text *ret_text, struct errmsg *err)
 {
-    struct emission emission = {0};
+    struct emission emission = {.is_brief = is_brief};
     size_t n_bytes = 0;
 
     if (!yaml_emitter_initialize(&emission.emitter)) {
@@ -261,7 +377,32 @@ int spec_emit(const struct spec_document documents[], size_t n_documents, char *
         return errmsg_set(err, ERR_LIMIT, "the documents need more than %d bytes, or memory is out",
                           LIMIT_SPEC_FILE_BYTES);
     }
-    *ret_text = text;
-    *ret_n_bytes = n_bytes - 1;
+    *ret_text = (struct spec_text){.bytes = text, .n_bytes = n_bytes - 1};
     return 0;
+}
+
+int spec_emit(const struct spec_document documents[], size_t n_documents, char **ret_text,
+              size_t *ret_n_bytes, struct errmsg *err)
+{
+    struct spec_text text = {0};
+    int rc = emit_text(false, documents, n_documents, &text, err);
+
+    if (rc == 0) {
+        *ret_text = text.bytes;
+        *ret_n_bytes = text.n_bytes;
+    }
+    return rc;
+}
+
+int spec_emit_brief(const struct spec_document documents[], size_t n_documents, char **ret_text,
+                    size_t *ret_n_bytes, struct errmsg *err)
+{
+    struct spec_text text = {0};
+    int rc = emit_text(true, documents, n_documents, &text, err);
+
+    if (rc == 0) {
+        *ret_text = text.bytes;
+        *ret_n_bytes = text.n_bytes;
+    }
+    return rc;
 }

@@ -223,26 +223,38 @@ static const struct doc_node *find_map(const struct doc_node *map, const char *k
     return node != NULL && node->kind == DOC_MAP ? node : NULL;
 }
 
+void read_check_defaults(const struct read_check_start *start, struct health_check *ret_check)
+{
+    struct health_check *check = ret_check;
+
+    profile_check_defaults(start->profile, start->protocol, start->type, check);
+    if (check->type == CHECK_TYPE_TLS && start->has_http) {
+        profile_http_defaults(start->profile, &check->http);
+    }
+    if (check->type != CHECK_TYPE_TLS && start->has_tls) {
+        profile_tls_defaults(&check->tls); /* where there may be none, it is refused */
+    }
+    if (check_asks_http(check) && start->has_domain) {
+        check->http.host = HTTP_HOST_DOMAIN;
+    }
+}
+
 void read_start_check(const struct reading *reading, const struct doc_node *map,
                       struct health_check *ret_check)
 {
     const char *type = map == NULL ? NULL : written(map, "type");
     const struct doc_node *http = find_map(map, "http");
     const char *domain = http == NULL ? NULL : written(http, "domain");
-    struct health_check *check = ret_check;
+    struct read_check_start start = {
+        .profile = reading->profile,
+        .protocol = reading->protocol,
+        .type = (enum check_type)(type == NULL ? 0 : names_value(&names_check_type, type)),
+        .has_http = http != NULL,
+        .has_tls = find_map(map, "tls") != NULL,
+        .has_domain = domain != NULL && domain[0] != '\0',
+    };
 
-    profile_check_defaults(
-        reading->profile, reading->protocol,
-        (enum check_type)(type == NULL ? 0 : names_value(&names_check_type, type)), check);
-    if (check->type == CHECK_TYPE_TLS && http != NULL) {
-        profile_http_defaults(reading->profile, &check->http);
-    }
-    if (check->type != CHECK_TYPE_TLS && find_map(map, "tls") != NULL) {
-        profile_tls_defaults(&check->tls); /* where there may be none, it is refused */
-    }
-    if (check_asks_http(check) && domain != NULL && domain[0] != '\0') {
-        check->http.host = HTTP_HOST_DOMAIN;
-    }
+    read_check_defaults(&start, ret_check);
 }
 
 static int read_element(struct reading *reading, const struct spec_field *field,

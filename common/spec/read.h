@@ -52,6 +52,17 @@ int read_table(struct reading *reading, const struct read_place *place);
 int read_finish_group(struct reading *reading, const struct doc_node *spec,
                       struct server_group *group, struct validate_faults *ret_faults);
 
+/* What the defaults of a check hang on; the writer asks for the same ones. */
+struct read_check_start {
+    enum profile profile;
+    enum protocol protocol;
+    enum check_type type; /* CHECK_TYPE_NONE: what profile and protocol make of it */
+    bool has_http;        /* there is a mapping `http`, be it empty */
+    bool has_tls;
+    bool has_domain; /* http.domain is not empty */
+};
+void read_check_defaults(const struct read_check_start *start, struct health_check *ret_check);
+
 /* What a check starts from: the profile's defaults for its type, which is looked up first, and what
  * hangs on it. map: NULL = nothing is written. */
 void read_start_check(const struct reading *reading, const struct doc_node *map,

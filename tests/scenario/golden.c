@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/spec/field.h"
 #include "tests/lib/world_ask.h"
 #include "tests/scenario/statement.h"
 
@@ -19,6 +20,19 @@ struct question {
     char text[SCRIPT_WORDS][PATH_BYTES];
 };
 
+/* "group/web": an object, as export names it. */
+static bool is_object(const char *word)
+{
+    size_t n = strcspn(word, "/");
+
+    for (size_t i = 0; i < SPEC_N_KINDS; i++) {
+        if (strlen(spec_kinds[i].path) == n && strncmp(spec_kinds[i].path, word, n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* "web/b1" becomes "web/10.0.0.1:80". */
 static char *real_word(struct scenario *scenario, char *word, char text[PATH_BYTES])
 {
@@ -26,7 +40,7 @@ static char *real_word(struct scenario *scenario, char *word, char text[PATH_BYT
     struct named_backend *backend;
 
     /* "web/10.0.0.9:80": one that the story does not name, such as one that is not there. */
-    if (strchr(word, '/') == NULL || strchr(word, ':') != NULL) {
+    if (strchr(word, '/') == NULL || strchr(word, ':') != NULL || is_object(word)) {
         return word;
     }
     struct named_group *group = script_find(scenario, word, &backend);
