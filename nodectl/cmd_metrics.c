@@ -2,7 +2,6 @@
 #include "common/wire/json.h"
 #include "jury/v1/cluster.pb-c.h"
 #include "jury/v1/group.pb-c.h"
-#include "jury/v1/verdict.pb-c.h"
 #include "nodectl/commands.h"
 #include "nodectl/connect.h"
 #include "nodectl/render.h"
@@ -10,35 +9,35 @@
 /* The answers that they are made of. */
 struct answers {
     struct rpc_result counters, status;
-    struct ctl_list verdict_list, group_list;
-    const ProtobufCMessage *verdicts, *groups; /* of the lists, or empty ones */
+    struct ctl_list backend_list, group_list;
+    const ProtobufCMessage *backends, *groups; /* of the lists, or empty ones */
 };
 
 /* A node without a catalog has neither, and its status is the more to be told. */
 static int ask_lists(struct ctl *ctl, struct answers *answers)
 {
-    static const Jury__V1__ListVerdictsResponse no_verdicts =
-        JURY__V1__LIST_VERDICTS_RESPONSE__INIT;
+    static const Jury__V1__ListBackendsResponse no_backends =
+        JURY__V1__LIST_BACKENDS_RESPONSE__INIT;
     static const Jury__V1__ListGroupsResponse no_groups = JURY__V1__LIST_GROUPS_RESPONSE__INIT;
     const Jury__V1__GetStatusResponse *status = (const void *)answers->status.response;
-    Jury__V1__ListVerdictsRequest verdicts;
+    Jury__V1__ListBackendsRequest backends;
     Jury__V1__ListGroupsRequest groups;
 
-    answers->verdicts = &no_verdicts.base;
+    answers->backends = &no_backends.base;
     answers->groups = &no_groups.base;
     if (status->revision == 0) {
         return 0;
     }
-    jury__v1__list_verdicts_request__init(&verdicts);
+    jury__v1__list_backends_request__init(&backends);
     jury__v1__list_groups_request__init(&groups);
-    int rc = ctl_call_list(ctl, "jury.v1.VerdictService/ListVerdicts", &verdicts.base,
-                           &answers->verdict_list);
+    int rc = ctl_call_list(ctl, "jury.v1.BackendService/ListBackends", &backends.base,
+                           &answers->backend_list);
     if (rc == 0) {
         rc = ctl_call_list(ctl, "jury.v1.GroupService/ListGroups", &groups.base,
                            &answers->group_list);
     }
     if (rc == 0) {
-        answers->verdicts = answers->verdict_list.whole;
+        answers->backends = answers->backend_list.whole;
         answers->groups = answers->group_list.whole;
     }
     return rc;
@@ -66,7 +65,7 @@ static int print_all(struct ctl *ctl, const struct answers *answers)
 
     /* Each takes its argument in every case. */
     int n_failed = json_object_update_new(all, wire_json_new(answers->counters.response)) != 0;
-    n_failed += json_object_update_new(all, wire_json_new(answers->verdicts)) != 0;
+    n_failed += json_object_update_new(all, wire_json_new(answers->backends)) != 0;
     n_failed += json_object_update_new(all, wire_json_new(answers->groups)) != 0;
     n_failed += json_object_set_new(all, "status", wire_json_new(answers->status.response)) != 0;
     if (n_failed > 0) {
@@ -86,13 +85,13 @@ int cmd_node_metrics(struct ctl *ctl)
     } else if (rc == 0) {
         render_metrics(ctl, &(struct metrics){
                                 .counters = (const void *)answers.counters.response,
-                                .verdicts = (const void *)answers.verdicts,
+                                .backends = (const void *)answers.backends,
                                 .groups = (const void *)answers.groups,
                                 .status = (const void *)answers.status.response,
                             });
     }
     ctl_list_close(&answers.group_list);
-    ctl_list_close(&answers.verdict_list);
+    ctl_list_close(&answers.backend_list);
     rpc_result_close(&answers.status);
     rpc_result_close(&answers.counters);
     return rc;

@@ -86,11 +86,13 @@ void render_members(struct ctl *ctl, const Jury__V1__ListMembersResponse *member
 void render_peers(struct ctl *ctl, const Jury__V1__GetStatusResponse *status);
 void render_node(struct ctl *ctl, const Jury__V1__DescribeNodeResponse *node);
 void render_counters(struct ctl *ctl, const Jury__V1__ListCountersResponse *counters);
-/* Text for Prometheus: what status says, groups, counters, and of the backends what this node's
- * probes tell of the way. At most 10 series a group, 2 a backend and check, and some 400. */
+/* Text for Prometheus: what status says, groups, counters, and of the backends verdict, admin
+ * state, weight and what this node's probes tell of the way. At most 10 series a group, 6 a backend
+ * for at most METRICS_BACKENDS_MAX of them, 2 a backend and check, and some 400. */
+#define METRICS_BACKENDS_MAX 10000
 struct metrics {
     const Jury__V1__ListCountersResponse *counters;
-    const Jury__V1__ListVerdictsResponse *verdicts;
+    const Jury__V1__ListBackendsResponse *backends;
     const Jury__V1__ListGroupsResponse *groups;
     const Jury__V1__GetStatusResponse *status;
 };

@@ -1,5 +1,5 @@
-/* The metrics of a node: its counters, and what its probes tell of the way to each backend; of the
- * latter two series each. */
+/* The metrics of a node: its counters, and of each backend what it is and what the node's probes
+ * tell of the way to it. */
 #include "nodectl/render_metrics.h"
 
 #include <ctype.h>
@@ -193,55 +193,146 @@ static bool loss_of(const Jury__V1__ProbePath *path, double *ret_value)
     return true;
 }
 
-static void put_path(FILE *out, const char *name, const Jury__V1__BackendRef *backend,
-                     const char *check, double value)
+static void put_backend(FILE *out, const char *name, const Jury__V1__BackendStatus *status,
+                        const char *check, double value)
 {
+    const Jury__V1__Backend *backend = status->backend;
     char text[RENDER_TEXT_BYTES];
 
     metric_sample(out, name,
                   (const struct metric_label[]){
-                      {"group", backend->group},
+                      {"group", status->group},
                       {"backend", render_endpoint(backend->address, backend->port, text)},
                       {"check", check}},
                   3, value);
 }
 
-static void put_paths(FILE *out, const Jury__V1__ListVerdictsResponse *verdicts, const char *name,
+static void put_paths(FILE *out, const Jury__V1__ListBackendsResponse *backends, const char *name,
                       const char *help, path_value value_of)
 {
     bool has_head = false;
 
-    for (size_t i = 0; i < verdicts->n_verdicts; i++) {
-        const Jury__V1__BackendVerdict *verdict = verdicts->verdicts[i];
+    for (size_t i = 0; i < backends->n_backends; i++) {
+        const Jury__V1__BackendStatus *status = backends->backends[i];
 
-        for (size_t j = 0; verdict->backend != NULL && j < verdict->n_paths; j++) {
+        for (size_t j = 0; status->backend != NULL && j < status->n_paths; j++) {
             double value;
 
-            if (value_of(verdict->paths[j], &value)) {
+            if (value_of(status->paths[j], &value)) {
                 if (!has_head) {
                     metric_head(out, name, "gauge", help);
                     has_head = true;
                 }
-                put_path(out, name, verdict->backend, verdict->paths[j]->check, value);
+                put_backend(out, name, status, status->paths[j]->check, value);
             }
         }
     }
+}
+
+/* A boolean each, and not one number: a maintenance is no bad verdict, and a backend that is
+ * drained may be healthy. */
+typedef double (*backend_value)(const Jury__V1__BackendStatus *status);
+
+static bool has_state(const Jury__V1__BackendStatus *status, Jury__V1__HealthState state)
+{
+    return status->verdict != NULL && status->verdict->state == state;
+}
+
+static double is_healthy(const Jury__V1__BackendStatus *status)
+{
+    return has_state(status, JURY__V1__HEALTH_STATE__HEALTH_STATE_HEALTHY) ||
+           has_state(status, JURY__V1__HEALTH_STATE__HEALTH_STATE_UNAVAILABLE);
+}
+
+static double is_unhealthy(const Jury__V1__BackendStatus *status)
+{
+    return has_state(status, JURY__V1__HEALTH_STATE__HEALTH_STATE_UNHEALTHY);
+}
+
+static double is_initial(const Jury__V1__BackendStatus *status)
+{
+    return has_state(status, JURY__V1__HEALTH_STATE__HEALTH_STATE_INITIAL);
+}
+
+static double is_draining(const Jury__V1__BackendStatus *status)
+{
+    return status->backend->admin_state == JURY__V1__ADMIN_STATE__ADMIN_STATE_DRAINING;
+}
+
+static double is_in_maintenance(const Jury__V1__BackendStatus *status)
+{
+    return status->backend->admin_state == JURY__V1__ADMIN_STATE__ADMIN_STATE_MAINTENANCE;
+}
+
+static double weight_of(const Jury__V1__BackendStatus *status)
+{
+    return status->backend->weight;
+}
+
+/* Of those that are members: one that was removed is none of the group's any more. */
+static bool is_member(const Jury__V1__BackendStatus *status)
+{
+    return status->backend != NULL && status->life != JURY__V1__BACKEND_LIFE__BACKEND_LIFE_REMOVING;
+}
+
+static void put_backend_value(FILE *out, const Jury__V1__ListBackendsResponse *backends,
+                              const char *name, const char *help, backend_value value_of)
+{
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < backends->n_backends && n < METRICS_BACKENDS_MAX; i++) {
+        if (is_member(backends->backends[i])) {
+            if (n++ == 0) {
+                metric_head(out, name, "gauge", help);
+            }
+            put_backend(out, name, backends->backends[i], "", value_of(backends->backends[i]));
+        }
+    }
+}
+
+static void put_backends(FILE *out, const Jury__V1__ListBackendsResponse *backends)
+{
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < backends->n_backends; i++) {
+        n += is_member(backends->backends[i]);
+    }
+    metric_gauge(out, "backends_left_out",
+                 "backends beyond the first 10000, which have no verdict, admin state and weight "
+                 "here; their groups count them",
+                 n > METRICS_BACKENDS_MAX ? n - METRICS_BACKENDS_MAX : 0);
+    put_backend_value(out, backends, "backend_healthy",
+                      "1 while this node's verdict is healthy, or its checks are off", is_healthy);
+    put_backend_value(
+        out, backends, "backend_unhealthy",
+        "1 while this node's verdict is unhealthy; 0 in maintenance and while nothing "
+        "is known",
+        is_unhealthy);
+    put_backend_value(out, backends, "backend_initial",
+                      "1 while the votes have not settled its verdict yet", is_initial);
+    put_backend_value(out, backends, "backend_draining",
+                      "1 while an operator drains it: probed, no new flows", is_draining);
+    put_backend_value(out, backends, "backend_maintenance",
+                      "1 while it is in maintenance: not probed, no flows", is_in_maintenance);
+    put_backend_value(out, backends, "backend_weight",
+                      "its share of new flows as it is configured, 0 to 100", weight_of);
 }
 
 void render_metrics(struct ctl *ctl, const struct metrics *metrics)
 {
     metrics_put_status(ctl->out, metrics->status);
     metrics_put_groups(ctl->out, metrics->groups);
+    put_backends(ctl->out, metrics->backends);
     for (size_t i = 0; i < metrics->counters->n_counters; i++) {
         put_counter(ctl->out, metrics->counters, i);
     }
     put_paths(
-        ctl->out, metrics->verdicts, "probe_response_time_seconds",
+        ctl->out, metrics->backends, "probe_response_time_seconds",
         "round trip of this node's probes that passed by an answer, smoothed: a new one counts "
         "for an eighth",
         response_time_of);
     put_paths(
-        ctl->out, metrics->verdicts, "probe_loss_ratio",
+        ctl->out, metrics->backends, "probe_loss_ratio",
         "part of the last 30 probes that wanted a reply which got none at all within the timeout",
         loss_of);
 }

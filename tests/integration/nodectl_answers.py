@@ -766,6 +766,7 @@ def metrics_are_valid_text_whatever_an_agent_says():
     for wrong in prometheus_text.judge_itself():
         check(False, f"the judge: {wrong}")
     odd = "a\\b\"c\nd{e},f="
+    n_more = 0
 
     def answer(method, _request, _envelope):
         if method == "ListCounters":
@@ -787,7 +788,15 @@ def metrics_are_valid_text_whatever_an_agent_says():
                 group = page.groups.add(name=f"g{number}", state=3 + number % 2)
                 group.backends.unhealthy = number
             return page
-        return M["ListVerdictsResponse"]()
+        page = M["ListBackendsResponse"]()
+        for number, (state, admin) in enumerate(((2, 1), (3, 2), (5, 3), (1, 1), (4, 0))):
+            status = page.backends.add(group="g0", life=2)
+            status.backend.address, status.backend.port = "10.0.0.1", 80 + number
+            status.backend.weight, status.backend.admin_state = number, admin
+            status.verdict.state = state
+        for number in range(n_more):
+            page.backends.add(group="more", life=2).backend.port = number % 65535 + 1
+        return page
     with agent_with(answer) as agent:
         text = prometheus_text.Text(Run(agent, "node", "metrics").expect(0).out)
         check(not text.faults, f"metrics: {text.faults}")
@@ -799,6 +808,13 @@ def metrics_are_valid_text_whatever_an_agent_says():
                 (1, "jury_group_closed", {"group": "g1"}), (0, "jury_group_closed", {"group": "g2"}),
                 (2, "jury_group_backends", {"group": "g2", "verdict": "unhealthy"})):
             check(text.value(name, **labels) == value, f"{name} {labels}: {text.value(name, **labels)}")
+        for name, values in (("healthy", (1, 0, 0, 0, 1)), ("unhealthy", (0, 1, 0, 0, 0)),
+                             ("initial", (0, 0, 0, 1, 0)), ("draining", (0, 1, 0, 0, 0)),
+                             ("maintenance", (0, 0, 1, 0, 0)), ("weight", (0, 1, 2, 3, 4))):
+            told = tuple(text.value("jury_backend_" + name, group="g0", backend=f"10.0.0.1:{80 + i}")
+                         for i in range(5))
+            check(told == values, f"jury_backend_{name}: {told}")
+        check(text.value("jury_backends_left_out") == 0, "no backend is left out")
         n_of_groups = sum(1 for name, _ in text.series if name.startswith("jury_group_"))
         check(n_of_groups == 3 * 10, f"{n_of_groups} series of 3 groups")
         check(all(call[2].stale for call in agent.calls), "metrics need no leader")
@@ -807,6 +823,11 @@ def metrics_are_valid_text_whatever_an_agent_says():
         check(told.get("status", {}).get("findings", [{}])[0].get("kind") == "FINDING_KIND_HOLD" and
               len(told.get("groups", [])) == 3 and len(told.get("counters", [])) == 5,
               f"JSON has what the text is made of: {sorted(told)}")
+        n_more = 10002
+        text = prometheus_text.Text(Run(agent, "node", "metrics").expect(0).out)
+        check(text.value("jury_backends_left_out") == 7, "seven of 10007 are left out")
+        n = sum(1 for name, _ in text.series if name == "jury_backend_weight")
+        check(n == 10000, f"{n} backends have a weight")
 
 
 def a_node_without_a_cluster_has_metrics_that_say_so():

@@ -117,24 +117,24 @@ static void counters_keys_and_listeners_are_tables(void **state)
 /* Labels may hold anything, samples of one name stand together, and what is not known has none. */
 static void metrics_are_text_that_prometheus_reads(void **state)
 {
-    struct fixture counters, verdicts, groups, status;
+    struct fixture counters, backends, groups, status;
 
     (void)state;
     fixture_open(&counters, &jury__v1__list_counters_response__descriptor, "metrics_counters");
-    fixture_open(&verdicts, &jury__v1__list_verdicts_response__descriptor, "metrics_verdicts");
+    fixture_open(&backends, &jury__v1__list_backends_response__descriptor, "metrics_backends");
     fixture_open(&groups, &jury__v1__list_groups_response__descriptor, "metrics_groups");
     fixture_open(&status, &jury__v1__get_status_response__descriptor, "metrics_status");
     render_metrics(&counters.ctl, &(struct metrics){
                                       .counters = (const void *)counters.message,
-                                      .verdicts = (const void *)verdicts.message,
+                                      .backends = (const void *)backends.message,
                                       .groups = (const void *)groups.message,
                                       .status = (const void *)status.message,
                                   });
     fixture_expect(&counters, "metrics");
-    fclose(verdicts.ctl.out);
+    fclose(backends.ctl.out);
     fclose(groups.ctl.out);
     fclose(status.ctl.out);
-    fixture_close(&verdicts);
+    fixture_close(&backends);
     fixture_close(&groups);
     fixture_close(&status);
 }
