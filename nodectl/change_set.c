@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/wire/object.h"
 #include "nodectl/connect.h"
@@ -153,6 +154,17 @@ static const Jury__V1__Status *ask_all(struct ctl *ctl, struct change_set *chang
     return result->header == NULL ? NULL : result->header->status;
 }
 
+/* Where backends may be is no field of a group: who meets the limit has not seen it yet. */
+static void advise_prefixes(struct ctl *ctl, const char *refusal)
+{
+    if (strstr(refusal, "(allowedCidrs)") != NULL) {
+        ctl_hint(ctl, "the prefixes are those of the document of kind ClusterSettings (nodectl "
+                      "export clustersettings). Apply it with one more; its list replaces the one "
+                      "that is there, so keep the others. See: nodectl explain "
+                      "clustersettings.allowedCidrs");
+    }
+}
+
 /* Where there is more than one refusal: all of them, each with its place. */
 static void tell_all(struct ctl *ctl, const Jury__V1__Status *status, const struct spec_set *set)
 {
@@ -167,6 +179,7 @@ static void tell_all(struct ctl *ctl, const Jury__V1__Status *status, const stru
             continue;
         }
         snprintf(error.message.text, sizeof error.message.text, "%s", refusal->message);
+        advise_prefixes(ctl, refusal->message);
         spec_locate(set, refusal->document_index, &error);
         load_put_error(ctl, err_from_reason(refusal->reason),
                        set->files[set->documents[refusal->document_index].file], &error);
@@ -178,6 +191,9 @@ int change_set_send(struct ctl *ctl, struct change_set *changes, const struct sp
 {
     int rc = ctl_call(ctl, "jury.v1.ConfigService/Apply", &changes->request.base, &changes->result);
 
+    if (rc != 0) {
+        advise_prefixes(ctl, ctl->failure.message.text);
+    }
     if (rc != 0 && documents != NULL && name_document(ctl, rc, documents) && rc != ERR_FORCE) {
         struct rpc_result all = {0};
 

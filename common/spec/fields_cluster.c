@@ -97,7 +97,9 @@ static const struct spec_field settings_fields[] = {
      AT(cluster_settings, allowed),
      .list = &cidr_list,
      .example = "[10.0.0.0/8]",
-     .help = "The prefixes that backends may have addresses in."},
+     .help = "The prefixes that backends may have addresses in; a group with another one is "
+             "refused. The list replaces the one that was there: write all of them. Left out, it "
+             "is the default."},
     {.name = "hold",
      .type = SPEC_TYPE_WORD,
      .flags = SPEC_OMIT_ZERO | SPEC_ZERO_KEEPS,

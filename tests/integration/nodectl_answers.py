@@ -392,6 +392,9 @@ def all_that_the_cluster_refuses_is_told_with_its_place():
                f"-:6:9: {rule[2]}"], f"each with its place: {run.err}")
         check([call[1].dry_run for call in agent.calls if call[0] == "Apply"] == [False, True],
               "a dry run was asked for the others")
+        check("hint: the prefixes are those of the document of kind ClusterSettings" in run.err and
+              "its list replaces the one that is there" in run.err and
+              "nodectl explain clustersettings.allowedCidrs" in run.err, f"what to do: {run.err}")
         run = Run(agent, "apply", "-f", "-", "--dry-run", "-o", "json", text=text).expect(3)
         check([(e["line"], e["column"]) for e in run.json(run.err)["metadata"]["errors"]] ==
               [(8, 5), (10, 5), (6, 9)], f"for programs too: {run.err}")
@@ -402,7 +405,7 @@ def all_that_the_cluster_refuses_is_told_with_its_place():
         raise Refusal(3, "INVALID_VALUE", outside[1][2], [("document_index", "0")])
     with agent_with(one) as agent:
         Run(agent, "apply", "-f", "-", text=text).expect(3, err=f"error: {outside[1][2]}\n").expect(
-            3, err="  in the document at -:10\n")
+            3, err="  in the document at -:10\n").expect(3, err="kind ClusterSettings (nodectl export")
 
 
 def a_dry_run_shows_what_would_change():

@@ -69,6 +69,37 @@ static void the_quickstart_group_decides_by_votes_and_has_three_private_backends
     spec_set_close(&set);
 }
 
+/* What stands between "```yaml" and "```". All in one set, as one file may hold them; the group of
+ * the first tour is the one of the quickstart and is shown without its listener. */
+static void the_documents_of_the_readme_are_valid(void **state)
+{
+    (void)state;
+    static const char fence[] = "```yaml\n";
+    static char text[262144];
+    FILE *file = fopen("README.md", "r");
+    struct spec_set set = {0};
+    unsigned n_blocks = 0;
+
+    assert_non_null(file);
+    size_t n = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[n] = '\0';
+    for (char *at = strstr(text, fence); at != NULL; at = strstr(at, fence)) {
+        struct spec_error error = {0};
+        char printed[SPEC_ERROR_TEXT_BYTES];
+
+        at += strlen(fence);
+        char *end = strstr(at, "```");
+        assert_non_null(end);
+        if (spec_read_first(&set, "README.md", at, (size_t)(end - at), &error) != 0) {
+            fail_msg("%s", spec_error_format(&error, "README.md", printed));
+        }
+        n_blocks++;
+    }
+    assert_true(n_blocks >= 2);
+    spec_set_close(&set);
+}
+
 static void every_generated_example_is_valid(void **state)
 {
     (void)state;
@@ -95,6 +126,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_example_file_is_valid),
         cmocka_unit_test(the_quickstart_group_decides_by_votes_and_has_three_private_backends),
+        cmocka_unit_test(the_documents_of_the_readme_are_valid),
         cmocka_unit_test(every_generated_example_is_valid),
     };
 
