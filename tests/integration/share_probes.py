@@ -3,9 +3,10 @@
 all four probe at once, all of them call it unhealthy, and when it is well again two stop.
 
 Counted at the backend: requests in 4 s are those of two probers, then of four. `group describe` says
-the same number, `why` who does not probe.
+the same number, `why` who does not probe, and `node describe` what each node wants.
 """
 import os
+import re
 import sys
 import time
 
@@ -31,6 +32,12 @@ def told(cluster, agent, words):
     return answer.out
 
 
+def wanted_by_each(cluster, agents):
+    """What the intervals come to on each node, in probes a second."""
+    return sorted(int(re.search(r"(\d+) wanted by the intervals",
+                                told(cluster, agent, ["node", "describe"]))[1]) for agent in agents)
+
+
 def test(options):
     with Cluster(options, n_nodes=4) as cluster:
         cluster.make(vote_interval="0.5s")
@@ -48,10 +55,15 @@ def test(options):
         check("probes of a backend        4 a second, from 2 of 4 nodes; when one fails 4 at once"
               in describe, describe)
 
+        wait_until("those that do not probe want nothing", 20,
+                   lambda: wanted_by_each(cluster, agents) == [0, 0, 2, 2])
+
         backend.status = 503
         cluster.wait_verdicts("web", {backend: "unhealthy"})
         check("does not probe it" not in told(cluster, agents[0], ["why", "web/" + backend.at]),
               "all probe what is down")
+        wait_until("all want to probe it", 20,
+                   lambda: wanted_by_each(cluster, agents) == [2, 2, 2, 2])
         n = requests_in(backend, COUNTED)
         check(n > of_two * 1.5, "%d requests of four probers in %d s" % (n, COUNTED))
         backend.status = 200
