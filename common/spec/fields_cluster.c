@@ -2,15 +2,10 @@
 #include "common/spec/fields.h"
 
 #include <assert.h>
-#include <stddef.h>
 
 #include "common/base/limits.h"
 
-#define AT(struct_name, member)                               \
-    .offset = (uint32_t)offsetof(struct struct_name, member), \
-    .bytes = (uint32_t)sizeof(((struct struct_name *)0)->member)
 #define EXAMPLE_KEY "6f1d0a5b9c3e47d28a1b5c6d7e8f90123456789abcdef0123456789abcdef012"
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static const struct spec_field listener_fields[] = {
     {.name = "at",
