@@ -119,17 +119,19 @@ const struct ctl_command ctl_commands[] = {
      .name = "simulate",
      .arguments = "",
      .summary = "what a changed group would have come to with the votes that were counted",
-     .help = "The asked node keeps the votes that it counted for a while. It plays those of the "
-             "group once more with the changed document, given whole, and shows each change of a "
-             "verdict as it was and as it would have been. Nothing is applied. The rule, "
-             "belowQuorum, the guard, the hold, the fields of fail-open and the two thresholds can "
-             "be changed; the rest of the check and backends cannot, since other probes would have "
-             "had other results. With other thresholds the results of the asked node are counted "
-             "anew, and the votes of the others are as they were. A document that changes nothing "
-             "shows what happened.",
-     .examples = "nodectl simulate -f web.yaml\nnodectl simulate -f web.yaml --since 1h -o json",
+     .help =
+         "The asked node keeps the votes that it counted for a while. It plays those of the "
+         "group once more with the changed document, given whole, and shows each change of a "
+         "verdict as it was and as it would have been. Nothing is applied. The rule, "
+         "belowQuorum, the guard, the hold, the fields of fail-open and the two thresholds can "
+         "be changed; the rest of the check and backends cannot, since other probes would have "
+         "had other results. With other thresholds the results of the asked node are counted "
+         "anew, and the votes of the others are as they were. A document that changes nothing "
+         "shows what happened. Of a file with several groups --group chooses the one to replay.",
+     .examples = "nodectl simulate -f web.yaml\nnodectl simulate -f all.yaml --group web\nnodectl "
+                 "simulate -f web.yaml --since 1h -o json",
      .run = cmd_simulate,
-     .flags = {FLAG_FILE, FLAG_SINCE}},
+     .flags = {FLAG_FILE, FLAG_GROUP, FLAG_SINCE}},
     {.section = "Documents",
      .name = "explain",
      .arguments = "[PATH | TOPIC [WORD]]",
@@ -426,7 +428,9 @@ static int refuse_verb(struct ctl *ctl, const char *noun, const char *verb)
         return ctl_fail(ctl, ERR_USAGE, "nodectl %s needs a verb: %s", noun, list);
     }
     const char *near = spec_nearest(verb, verbs, n);
-    if (near != NULL) {
+    if (strcmp(noun, "node") == 0 && strcmp(verb, "list") == 0) {
+        ctl_hint(ctl, "did you mean \"cluster members\"?");
+    } else if (near != NULL) {
         ctl_hint(ctl, "did you mean \"%s %s\"?", noun, near);
     } else {
         ctl_hint(ctl, "see: nodectl %s --help", noun);

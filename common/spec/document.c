@@ -318,12 +318,10 @@ static int read_parts(struct reading *reading, const struct doc_node *root,
                            "must be a mapping with apiVersion, kind, metadata and spec, got %s",
                            doc_kind_word(root));
     }
-    int rc = check_api_version(reading, root);
-    if (rc == 0) {
-        rc = find_kind(reading, root, &kind);
-    }
-    if (rc != 0) {
-        return rc;
+    int version = check_api_version(reading, root);
+    int rc = find_kind(reading, root, &kind); /* a version that is missing hides no misspelt kind */
+    if (version != 0 || rc != 0) {
+        return version != 0 ? version : rc;
     }
     assert(kind != NULL);
     set_subject(reading, kind, root);

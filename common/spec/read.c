@@ -10,6 +10,7 @@
 #include "common/base/str.h"
 #include "common/model/names.h"
 #include "common/model/profile.h"
+#include "common/spec/alias.h"
 #include "common/spec/value.h"
 
 struct spec_error *read_error_new(struct spec_errors *errors, struct spec_error *spare)
@@ -79,6 +80,15 @@ static int refuse_unknown(struct reading *reading, const struct read_place *plac
 
     for (size_t i = 0; i < place->table->n_fields; i++) {
         words[n_words++] = place->table->fields[i].name;
+    }
+    const char *alias = spec_alias(child->key);
+    if (alias != NULL && spec_field_find(place->table, alias) == NULL) {
+        alias = find_below(place->table, alias, path, sizeof path);
+    }
+    if (alias != NULL) {
+        return read_refuse(reading, child->key_at, ERR_INVALID,
+                           "unknown field \"%s%.60s\": it is called %s here", place->prefix,
+                           child->key, alias);
     }
     const char *near = find_below(place->table, child->key, path, sizeof path);
     if (near == NULL) {

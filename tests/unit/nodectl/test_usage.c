@@ -44,6 +44,9 @@ static void wrong_usage_exits_with_2_and_says_what_to_do(void **state)
          "error: nodectl group has no verb \"lst\": list, describe or delete\nhint: did you mean "
          "\"group "
          "list\"?\n"},
+        {"node list", 2,
+         "error: nodectl node has no verb \"list\": describe, counters or metrics\nhint: did you "
+         "mean \"cluster members\"?\n"},
         {"backend frobnicate", 2,
          "error: nodectl backend has no verb \"frobnicate\": list, drain, ready, weight, "
          "maintenance or remove\nhint: see: "

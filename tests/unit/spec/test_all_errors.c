@@ -51,6 +51,20 @@ static void check_told(const struct told rows[], size_t n_rows)
     }
 }
 
+static void a_missing_version_hides_no_misspelt_kind(void **state)
+{
+    (void)state;
+    static const char text[] = "kind: Gruop\nmetadata: {name: web}\nspec: {profile: nlb}\n";
+    struct spec_set set = {0};
+    struct spec_errors errors;
+
+    assert_int_equal(spec_read(&set, "f.yaml", text, strlen(text), &errors), ERR_INVALID);
+
+    assert_int_equal(errors.n, 2);
+    assert_non_null(strstr(errors.items[0].message.text, "apiVersion is missing"));
+    assert_non_null(strstr(errors.items[1].message.text, "did you mean \"Group\"?"));
+}
+
 static void faults_of_spelling_and_of_meaning_are_told_together(void **state)
 {
     (void)state;
@@ -195,6 +209,7 @@ static void all_faults_of_listeners_nodes_and_settings_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_missing_version_hides_no_misspelt_kind),
         cmocka_unit_test(faults_of_spelling_and_of_meaning_are_told_together),
         cmocka_unit_test(what_may_follow_from_a_field_that_was_not_read_is_not_told),
         cmocka_unit_test(a_key_that_is_set_twice_hides_no_other_fault),

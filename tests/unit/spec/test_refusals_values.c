@@ -42,6 +42,30 @@ static void times_without_unit_or_out_of_range_are_refused(void **state)
     CHECK(rows);
 }
 
+/* Who comes from another program is told our word for it. */
+static void fields_of_other_programs_are_told_what_they_are_called_here(void **state)
+{
+    (void)state;
+    static const struct refusal rows[] = {
+        {GROUP("  check: {rise: 2}\n"), 6, 11, ERR_INVALID,
+         "server group \"web\": unknown field \"check.rise\": it is called healthyThreshold here"},
+        {GROUP("  check: {fall: 3}\n"), 6, 11, ERR_INVALID,
+         "server group \"web\": unknown field \"check.fall\": it is called unhealthyThreshold "
+         "here"},
+        {GROUP("  check: {inter: 2000}\n"), 6, 11, ERR_INVALID,
+         "server group \"web\": unknown field \"check.inter\": it is called interval here"},
+        {GROUP("  check: {timeout_ms: 2000}\n"), 6, 11, ERR_INVALID,
+         "server group \"web\": unknown field \"check.timeout_ms\": it is called timeout here"},
+        {GROUP("  rise: 2\n"), 6, 3, ERR_INVALID,
+         "server group \"web\": unknown field \"rise\": it is called check.healthyThreshold here"},
+        {GROUP("  balance: wrr\n"), 6, 3, ERR_INVALID,
+         "server group \"web\": unknown field \"balance\": it is called scheduler here"},
+        {GROUP("  servers: []\n"), 6, 3, ERR_INVALID,
+         "server group \"web\": unknown field \"servers\": it is called backends here"},
+    };
+    CHECK(rows);
+}
+
 static void numbers_and_texts_out_of_range_are_refused(void **state)
 {
     (void)state;
@@ -286,6 +310,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(times_without_unit_or_out_of_range_are_refused),
+        cmocka_unit_test(fields_of_other_programs_are_told_what_they_are_called_here),
         cmocka_unit_test(numbers_and_texts_out_of_range_are_refused),
         cmocka_unit_test(missing_and_contradicting_fields_are_refused),
         cmocka_unit_test(endpoints_in_ambiguous_spellings_are_refused),
