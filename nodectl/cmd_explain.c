@@ -246,6 +246,9 @@ static int explain_word(struct ctl *ctl, const char *word)
     if (names_value(&names_profile, word) != PROFILE_NONE) {
         return explain_profile(ctl, word);
     }
+    if (!ctl_is_json(ctl) && explain_shown_word(ctl, word)) {
+        return 0;
+    }
     return explain_path(ctl, word);
 }
 
@@ -268,6 +271,9 @@ int cmd_explain(struct ctl *ctl)
     }
     if (strcmp(topic, "rule") == 0 || strcmp(topic, "rules") == 0) {
         return explain_rules(ctl, word);
+    }
+    if (word != NULL && strcasecmp(topic, "state") == 0 && strcasecmp(word, "hash") == 0) {
+        return explain_word(ctl, "state hash");
     }
     if (word != NULL) {
         return ctl_fail(ctl, ERR_USAGE, "nodectl explain %.40s does not take \"%.40s\"", topic,

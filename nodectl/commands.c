@@ -139,7 +139,8 @@ const struct ctl_command ctl_commands[] = {
      .help = "PATH is a kind of document or a field of one. Topics: verdict (one page for "
              "the night), profile [NAME], reason [WORD], rules [WORD], flows, guards, self-doubt, "
              "probers, checks, loss, budget.  "
-             "Without any it lists them.",
+             "Without any it lists them. A word that answers show is explained by its name: held, "
+             "EPOCH, CONNECT_TIMEOUT.",
      .examples = "nodectl explain verdict\nnodectl explain group\nnodectl explain "
                  "group.check.http.expect\nnodectl explain "
                  "profile gwlb\nnodectl explain reason CONNECT_TIMEOUT\nnodectl explain group "

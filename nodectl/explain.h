@@ -40,6 +40,10 @@ const struct spec_kind_info *explain_kind(const char *word);
 /* Errors: ERR_NOTFOUND, with the whole path that may be meant as a hint. */
 int explain_find(struct ctl *ctl, const char *path, struct explain_subject *ret_subject);
 int explain_refuse(struct ctl *ctl, const char *path);
+/* The topic that a word of an answer belongs to ("guards" of "pending"), or NULL. */
+const char *explain_topic(const char *word);
+/* A word that answers show, in any case: "EPOCH", "held". False: it is none, nothing was told. */
+bool explain_shown_word(struct ctl *ctl, const char *word);
 /* Step into the field that is named so far. False: it has no fields. */
 bool explain_descend(struct explain_subject *subject);
 

@@ -181,7 +181,7 @@ static bool find_meant(const char *path, char meant[PATH_BYTES])
 }
 
 /* Words that answers show and that are no field: what says what they mean. NULL: none. */
-static const char *find_topic(const char *word)
+const char *explain_topic(const char *word)
 {
     static const char *const rows[][2] = {
         {"initial", "verdict"},        {"healthy", "verdict"},      {"unhealthy", "verdict"},
@@ -217,7 +217,7 @@ static const char *nearest_reason(const char *word)
 
 int explain_refuse(struct ctl *ctl, const char *path)
 {
-    const char *topic = find_topic(path);
+    const char *topic = explain_topic(path);
     const char *reason = nearest_reason(path);
     char meant[PATH_BYTES];
 

@@ -410,8 +410,6 @@ static void a_word_that_answers_show_leads_to_what_explains_it(void **state)
     (void)state;
     static const char *const rows[][2] = {
         {"explain RECV_RESPONSE_TIMEOT", "did you mean \"RECV_RESPONSE_TIMEOUT\"?"},
-        {"explain held", "see: nodectl explain verdict"},
-        {"explain flapping", "see: nodectl explain guards"},
         {"explain loop-late", "see: nodectl explain self-doubt"},
         {"explain group.chek.timeout", "did you mean \"group.check.timeout\"?"},
         {"explain udp.echoes", "see: nodectl explain"},
@@ -427,6 +425,48 @@ static void a_word_that_answers_show_leads_to_what_explains_it(void **state)
     }
 }
 
+static void words_of_answers_are_explained_by_their_paragraph(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"held", "too few votes to go down"},
+        {"pending", "a guard makes it wait"},
+        {"unreachable", "this node's own opinion is fail"},
+        {"suspect", "its sender doubts its own probes"},
+        {"suspect", "its vote is taken back"},
+        {"warming", "at the start of a group or agent"},
+        {"flapping", "it went down again within 10 minutes"},
+        {"lost", "its sender fell silent"},
+        {"velocity", "at most velocityPercent"},
+        {"STANDING", "lost, only blocks"},
+        {"MARKS", "beside the state"},
+        {"EPOCH", "how often that node was started"},
+        {"BEHIND", "generations of the forwarding table"},
+        {"state hash", "the whole configuration"},
+        {"streak", "in a row"},
+        {"opinion", "by its own probes"},
+        {"reachable", "own probes reach"},
+        {"unhealthy", "the votes say that it is down"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char line[80];
+
+        snprintf(line, sizeof line, "explain %s", rows[i][0]);
+        struct golden_run run = run_nodectl(line);
+        char *out = strdup(run.out);
+        for (char *at = out; *at != '\0'; at++) { /* lines are broken anywhere */
+            *at = *at == '\n' ? ' ' : *at;
+        }
+        if (run.status != 0 || strstr(out, rows[i][1]) == NULL ||
+            strstr(out, "More: nodectl explain ") == NULL) {
+            fail_msg("%s: %d\n%s%s", line, run.status, run.out, run.err);
+        }
+        free(out);
+        run_close(&run);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -435,6 +475,7 @@ int main(void)
         cmocka_unit_test(ranges_that_are_told_are_those_that_the_whole_document_has),
         cmocka_unit_test(explain_tells_what_a_list_of_checks_takes),
         cmocka_unit_test(reasons_rules_and_profiles_are_explained_by_their_name),
+        cmocka_unit_test(words_of_answers_are_explained_by_their_paragraph),
         cmocka_unit_test(a_word_that_answers_show_leads_to_what_explains_it),
     };
 
