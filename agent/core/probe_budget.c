@@ -299,21 +299,44 @@ static void note_delay(struct probe_budget *budget, uint64_t delay_ns, uint64_t 
     }
 }
 
-/* The node's budget had no room when this became due; what is late though it had is so for other
- * reasons. */
-static bool waits_for_node(const struct probe_budget *budget, uint64_t due_ns)
+/* As long as the slack lasts, late starts are made up for, and nothing waits for them. */
+void probe_budget_come(struct probe_budget *budget, uint64_t next_ns, uint64_t now_ns)
 {
-    return due_ns < room_ns(&budget->node, budget->rates.per_node);
+    bool goes_on = budget->late_to_ns != 0 && next_ns <= budget->late_to_ns;
+
+    if (now_ns > next_ns && (goes_on || now_ns - next_ns > SLACK_NS)) {
+        budget->late_from_ns =
+            goes_on && budget->late_from_ns < next_ns ? budget->late_from_ns : next_ns;
+        budget->late_to_ns = now_ns;
+    }
 }
 
-static void count_start(struct probe_budget *budget, bool has_waited, uint64_t due_ns,
+/* From when on the budget alone held back what was due at due_ns: later by what the loop was late.
+ */
+static uint64_t held_from_ns(const struct probe_budget *budget, uint64_t due_ns)
+{
+    if (due_ns >= budget->late_to_ns || plant_is("probe-budget-blamed")) {
+        return due_ns;
+    }
+    return due_ns < budget->late_from_ns ? due_ns + (budget->late_to_ns - budget->late_from_ns)
+                                         : budget->late_to_ns;
+}
+
+/* The node's budget had no room when this became due; what is late though it had is so for other
+ * reasons. */
+static bool waits_for_node(const struct probe_budget *budget, uint64_t held_ns)
+{
+    return held_ns < room_ns(&budget->node, budget->rates.per_node);
+}
+
+static void count_start(struct probe_budget *budget, bool has_waited, uint64_t held_ns,
                         uint64_t now_ns)
 {
     spend(&budget->node, budget->rates.per_node, now_ns);
     budget->n_second++;
-    if (has_waited && due_ns < now_ns) {
+    if (has_waited && held_ns < now_ns) {
         budget->n_delayed++;
-        note_delay(budget, now_ns - due_ns, now_ns);
+        note_delay(budget, now_ns - held_ns, now_ns);
     }
 }
 
@@ -339,7 +362,8 @@ bool probe_budget_start(struct probe_budget *budget, uint32_t slot, uint64_t due
         }
         spend(&crowd->bucket, per_address, now_ns);
     }
-    count_start(budget, waits_for_node(budget, due_ns), due_ns, now_ns);
+    uint64_t held_ns = held_from_ns(budget, due_ns);
+    count_start(budget, waits_for_node(budget, held_ns), held_ns, now_ns);
     return true;
 }
 
@@ -359,7 +383,7 @@ uint32_t probe_budget_take_turn(struct probe_budget *budget, uint64_t now_ns, ui
     probe_budget_withdraw(budget, member->slot);
     spend(&budget->crowds[i].bucket, budget->rates.per_address, now_ns);
     set_turn(budget, i);
-    count_start(budget, true, *ret_due_ns, now_ns);
+    count_start(budget, true, held_from_ns(budget, *ret_due_ns), now_ns);
     return member->slot;
 }
 
@@ -377,8 +401,10 @@ static uint64_t oldest_waiting_ns(const struct probe_budget *budget, uint64_t no
     for (uint32_t i = 0; budget->n_waiting > 0 && i < budget->n_crowds; i++) {
         uint32_t first = budget->crowds[i].n_targets == 0 ? 0 : budget->crowds[i].first;
 
-        if (first != 0 && budget->members[first - 1].due_ns < oldest_ns) {
-            oldest_ns = budget->members[first - 1].due_ns;
+        if (first != 0) {
+            uint64_t held_ns = held_from_ns(budget, budget->members[first - 1].due_ns);
+
+            oldest_ns = held_ns < oldest_ns ? held_ns : oldest_ns;
         }
     }
     return oldest_ns;
@@ -408,8 +434,9 @@ bool probe_budget_look(struct probe_budget *budget, uint64_t oldest_due_ns, uint
     find_top(budget);
 
     uint64_t oldest_ns = oldest_waiting_ns(budget, now_ns);
-    if (waits_for_node(budget, oldest_due_ns) && oldest_due_ns < oldest_ns) {
-        oldest_ns = oldest_due_ns;
+    uint64_t held_ns = held_from_ns(budget, oldest_due_ns);
+    if (waits_for_node(budget, held_ns) && held_ns < oldest_ns) {
+        oldest_ns = held_ns;
     }
     note_delay(budget, now_ns - oldest_ns, now_ns);
     if (budget->is_pressed && now_ns >= budget->pressed_ns + PROBE_RELIEF_NS) {

@@ -8,6 +8,9 @@
  * In any second it lets through the budget, a tenth of it and one more: starts that happen to be
  * due together are not spread for nothing.
  *
+ * Only the time counts in which there was no room: that the loop comes late, of a machine that
+ * stood still or is loaded, is not the budget's doing.
+ *
  * Back-pressure begins when a start has waited for PROBE_PRESSURE_NS, and ends when none has for
  * PROBE_RELIEF_NS. While it lasts a stated window of a target is longer by the delay for each probe
  * in it; and an opinion whose target waits for so long that its last result is out of date becomes
@@ -77,6 +80,8 @@ struct probe_budget {
     uint32_t n_members;   /* places for them, used and free */
     uint32_t free_member; /* + 1 */
 
+    uint64_t late_from_ns; /* the last time in which what was due had room, and the loop was late */
+    uint64_t late_to_ns;
     uint32_t n_waiting;    /* in queues of addresses */
     uint64_t n_delayed;    /* starts that waited */
     uint64_t delay_max_ns; /* the longest ever */
@@ -110,6 +115,9 @@ void probe_budget_withdraw(struct probe_budget *budget, uint32_t slot);
 void probe_budget_want(struct probe_budget *budget, uint32_t slot, uint32_t interval_ms);
 bool probe_budget_waits(const struct probe_budget *budget, uint32_t slot);
 
+/* The loop comes at now_ns to what it could have started at next_ns, or earlier than that. Before
+ * each start. */
+void probe_budget_come(struct probe_budget *budget, uint64_t next_ns, uint64_t now_ns);
 /* Whether the node's budget lets anything start. */
 bool probe_budget_has(const struct probe_budget *budget, uint64_t now_ns);
 /* It was due at due_ns, and starts now (true), or waits for its turn. Only if the node's budget

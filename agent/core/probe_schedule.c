@@ -161,6 +161,7 @@ static bool take_next(struct probe_schedule *schedule, uint64_t until_ns, uint32
 {
     struct probe_budget *budget = &schedule->budget;
 
+    probe_budget_come(budget, probe_schedule_next_ns(schedule), until_ns);
     for (;;) {
         uint64_t due_ns = timers_next(&schedule->timers);
         uint64_t turn_ns = probe_budget_turn_ns(budget);

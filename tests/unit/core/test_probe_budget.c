@@ -336,6 +336,73 @@ static void back_pressure_ends_when_nothing_waited_for_a_while(void **state)
     run_free(run);
 }
 
+/* 40 targets at 20 addresses, once a second each; a while after the start the node stands still. */
+static struct run *run_that_was_stopped(struct probe_rates rates, uint64_t stopped_ns,
+                                        uint64_t *ret_delay_before_ns)
+{
+    struct run *run = run_new(rates);
+
+    for (uint32_t slot = 0; slot < 40; slot++) {
+        add(run, slot, slot / 2, 1000);
+    }
+    run_for(run, 10 * SECOND);
+    *ret_delay_before_ns = run->schedule.budget.delay_max_ns;
+    run->now_ns += stopped_ns;
+    run_for(run, 3 * SECOND);
+    return run;
+}
+
+/* SIGSTOP for 5 s: the budget, far from used, was said to delay probes by 4.8 s, and missing
+ * opinions were put down to it. */
+static void a_node_that_stood_still_does_not_blame_its_budget(void **state)
+{
+    (void)state;
+    uint64_t before_ns;
+    struct run *run =
+        run_that_was_stopped((struct probe_rates){100000, 1000}, 5 * SECOND, &before_ns);
+    const struct probe_budget *budget = &run->schedule.budget;
+
+    assert_int_equal(budget->n_delayed, 0);
+    assert_int_equal(budget->delay_max_ns, 0);
+    assert_false(budget->is_pressed);
+    run_free(run);
+}
+
+/* A few starts a turn, and turns far apart: so it was on a loaded machine. */
+static void a_loop_that_is_slow_does_not_blame_its_budget(void **state)
+{
+    (void)state;
+    struct run *run = run_new((struct probe_rates){100000, 1000});
+    struct target_id id;
+
+    for (uint32_t slot = 0; slot < 40; slot++) {
+        add(run, slot, slot, 1000);
+    }
+    run->now_ns += 2 * SECOND;
+    for (unsigned turn = 0; turn < 40; turn++, run->now_ns += 80 * MS) {
+        assert_true(probe_schedule_start(&run->schedule, run->now_ns, &id));
+        (void)probe_budget_look(&run->schedule.budget, timers_next(&run->schedule.timers),
+                                run->now_ns);
+    }
+    assert_int_equal(run->schedule.budget.n_delayed, 0);
+    assert_false(run->schedule.budget.is_pressed);
+    run_free(run);
+}
+
+/* What it delays by itself is told all the same, before and after. */
+static void a_budget_that_is_used_up_is_blamed_for_its_own_part(void **state)
+{
+    (void)state;
+    uint64_t before_ns;
+    struct run *run = run_that_was_stopped((struct probe_rates){20, 20}, 30 * SECOND, &before_ns);
+    const struct probe_budget *budget = &run->schedule.budget;
+
+    assert_true(before_ns >= SECOND / 2);
+    assert_true(budget->is_pressed);
+    assert_in_range(budget->delay_max_ns, before_ns, before_ns + 3 * SECOND);
+    run_free(run);
+}
+
 /* One that is starved without any start is seen all the same. */
 /* Starts may be a little early: the last one that was delayed is then later than the look. */
 static void back_pressure_does_not_end_by_an_early_start(void **state)
@@ -469,6 +536,19 @@ static void twin_an_address_without_a_budget_is_caught(void **state)
     assert_in_range(busiest_of(NULL, 1), 1, 111);
     assert_true(busiest_of("probe-budget-address", 1) > 111);
 }
+
+static void twin_a_budget_that_is_blamed_for_a_stop_is_caught(void **state)
+{
+    (void)state;
+    uint64_t before_ns;
+
+    plant_set("probe-budget-blamed");
+    struct run *run =
+        run_that_was_stopped((struct probe_rates){100000, 1000}, 5 * SECOND, &before_ns);
+    plant_set(NULL);
+    assert_true(run->schedule.budget.is_pressed);
+    run_free(run);
+}
 #endif
 
 int main(void)
@@ -483,6 +563,9 @@ int main(void)
         cmocka_unit_test(what_rests_is_not_wanted),
         cmocka_unit_test(a_raised_budget_counts_for_those_that_wait),
         cmocka_unit_test(back_pressure_ends_when_nothing_waited_for_a_while),
+        cmocka_unit_test(a_node_that_stood_still_does_not_blame_its_budget),
+        cmocka_unit_test(a_loop_that_is_slow_does_not_blame_its_budget),
+        cmocka_unit_test(a_budget_that_is_used_up_is_blamed_for_its_own_part),
         cmocka_unit_test(back_pressure_does_not_end_by_an_early_start),
         cmocka_unit_test(what_waits_presses_before_it_starts),
         cmocka_unit_test(places_are_used_again),
@@ -491,6 +574,7 @@ int main(void)
 #ifdef JURY_PLANTS
         cmocka_unit_test(twin_a_node_without_a_budget_is_caught),
         cmocka_unit_test(twin_an_address_without_a_budget_is_caught),
+        cmocka_unit_test(twin_a_budget_that_is_blamed_for_a_stop_is_caught),
 #endif
     };
 
