@@ -1,4 +1,5 @@
 /* jury-agent: options, checks, and then agent_run. */
+#include <errno.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include "agent/preflight.h"
 #include "agent/table/table_rescue.h"
 #include "common/base/log.h"
+#include "common/base/output.h"
 
 #define HEAP_BLOCK_BYTES (64 * 1024)
 #define HEAPS 2
@@ -21,6 +23,15 @@ static int fail(int rc, const struct errmsg *err)
 {
     fprintf(stderr, "jury-agent: %s\n", err->text[0] != '\0' ? err->text : err_text(rc));
     return agent_exit_code(rc);
+}
+
+/* What a command printed has to be with whoever asked. */
+static int printed(void)
+{
+    struct errmsg err = {""};
+    int rc = output_end(stdout, &err);
+
+    return rc == 0 ? AGENT_EXIT_STOPPED : fail(rc, &err);
 }
 
 static int run(const struct agent_config *config, struct key_pair *key)
@@ -69,7 +80,9 @@ static int check_and_run(const struct options *options, enum agent_command comma
     if (rc != 0) {
         status = fail(rc, &err);
     } else if (command == AGENT_CHECK_CONFIG) {
+        errno = 0;
         printf("jury-agent: the configuration is valid\n");
+        status = printed();
     } else {
         status = run(config, &key);
     }
@@ -82,19 +95,20 @@ static int dispatch(const struct options *options)
 {
     enum agent_command command = agent_options_command(options);
 
+    errno = 0;
     switch (command) {
     case AGENT_HELP:
         options_print_help(options, stdout);
-        return AGENT_EXIT_STOPPED;
+        return printed();
     case AGENT_VERSION:
         printf("jury-agent " JURY_VERSION "\n");
-        return AGENT_EXIT_STOPPED;
+        return printed();
     case AGENT_PRINT_CONFIG:
         options_print_config(options, stdout);
-        return AGENT_EXIT_STOPPED;
+        return printed();
     case AGENT_PRINT_EXAMPLE:
         options_print_example(options, stdout);
-        return AGENT_EXIT_STOPPED;
+        return printed();
     case AGENT_CHECK_CONFIG:
     case AGENT_RUN:
         return check_and_run(options, command);

@@ -1,4 +1,5 @@
 /* events: what changed on the asked node. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/limits.h"
+#include "common/base/output.h"
 #include "common/base/str.h"
 #include "common/base/units.h"
 #include "common/wire/json.h"
@@ -89,26 +91,36 @@ static int print_list(struct ctl *ctl, const Jury__V1__ListEventsResponse *event
     return 0;
 }
 
-/* One line an event, at once. */
-static int print_lines(struct ctl *ctl, const Jury__V1__ListEventsResponse *events)
+static int print_line(struct ctl *ctl, const Jury__V1__Event *event)
 {
     FILE *out = ctl->process.out;
 
-    for (size_t i = 0; i < events->n_events; i++) {
-        if (!ctl_is_json(ctl)) {
-            render_event_line(out, events->events[i]);
-            continue;
-        }
-        json_t *json = wire_json_new(&events->events[i]->base);
+    if (ctl_is_json(ctl)) {
+        json_t *json = wire_json_new(&event->base);
         char *text = json == NULL ? NULL : json_dumps(json, JSON_COMPACT);
         json_decref(json);
         if (text == NULL) {
             return ctl_fail(ctl, ERR_NOMEM, "out of memory");
         }
+        errno = 0;
         fprintf(out, "%s\n", text);
         free(text);
+    } else {
+        errno = 0;
+        render_event_line(out, event);
     }
-    return fflush(out) == 0 ? 0 : ctl_fail(ctl, ERR_IO, "the output cannot be written");
+    return output_end(out, &ctl->failure.message);
+}
+
+/* One line an event, at once. */
+static int print_lines(struct ctl *ctl, const Jury__V1__ListEventsResponse *events)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && ferror(ctl->process.out) == 0 && i < events->n_events; i++) {
+        rc = print_line(ctl, events->events[i]);
+    }
+    return rc;
 }
 
 /* Ask once, print, and remember where the next question begins. */
@@ -160,8 +172,8 @@ int cmd_events(struct ctl *ctl)
     }
     for (;;) {
         rc = ask(ctl, &query, true);
-        if (rc != 0) {
-            return rc;
+        if (rc != 0 || ferror(ctl->process.out) != 0) {
+            return rc; /* 0: the reader has gone */
         }
         nanosleep(&pause, NULL);
     }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/output.h"
 #include "common/base/plant.h"
 #include "common/base/str.h"
 #include "common/wire/json.h"
@@ -280,15 +281,15 @@ static int run(struct ctl *ctl)
     return rc != 0 ? rc : ctl->command->run(ctl);
 }
 
-/* The whole answer at once. A reader that has gone (`| head`) got what it wanted. */
-static int print_out(struct ctl *ctl, const char *text, size_t n_bytes, int rc)
+/* The whole answer at once. What a command printed by itself it has looked at. */
+static int print_out(struct ctl *ctl, const char *text, size_t n_bytes)
 {
+    if (n_bytes == 0) {
+        return 0;
+    }
     errno = 0;
     fwrite(text, 1, n_bytes, ctl->process.out);
-    if (fflush(ctl->process.out) != 0 && errno != EPIPE) {
-        return ctl_fail(ctl, ERR_IO, "the output cannot be written: %s", strerror(errno));
-    }
-    return rc;
+    return output_end(ctl->process.out, &ctl->failure.message);
 }
 
 int ctl_main(const struct ctl_process *process)
@@ -303,11 +304,13 @@ int ctl_main(const struct ctl_process *process)
     if (ctl.values != NULL && ctl.out != NULL) {
         int rc = run(&ctl);
 
-        if (fflush(ctl.out) != 0 && rc >= 0) {
+        if ((fflush(ctl.out) != 0 || ferror(ctl.out) != 0) && rc >= 0) {
             rc = ctl_fail(&ctl, ERR_NOMEM, "out of memory");
         }
         if (rc >= 0 || plant_is("ctl-half-printed")) {
-            rc = print_out(&ctl, text, n_bytes, rc);
+            int rc_write = print_out(&ctl, text, n_bytes);
+
+            rc = rc_write != 0 ? rc_write : rc;
         }
         if (rc < 0) {
             print_failure(&ctl, rc);

@@ -1,9 +1,11 @@
 #include "agent/shim/options.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/base/limits.h"
+#include "common/base/output.h"
 
 static const struct option_spec specs[] = {
     {.section = "Files",
@@ -183,8 +185,11 @@ static void fill_config(const struct options *options, struct shim_config *confi
     };
 }
 
-static bool print_what_was_asked(const struct options *options)
+/* ret_command: SHIM_PRINTED if there was something to print. Errors: ERR_IO. */
+static int print_what_was_asked(const struct options *options, enum shim_command *ret_command,
+                                struct errmsg *err)
 {
+    errno = 0;
     if (options_flag(options, "help")) {
         options_print_help(options, stdout);
     } else if (options_flag(options, "version")) {
@@ -194,9 +199,11 @@ static bool print_what_was_asked(const struct options *options)
     } else if (options_flag(options, "print-config")) {
         options_print_config(options, stdout);
     } else {
-        return false;
+        *ret_command = SHIM_RUN;
+        return 0;
     }
-    return true;
+    *ret_command = SHIM_PRINTED;
+    return output_end(stdout, err);
 }
 
 int shim_options_read(int argc, char *const argv[], char *const environment[],
@@ -219,6 +226,10 @@ int shim_options_read(int argc, char *const argv[], char *const environment[],
         fill_config(options, &config);
         result = take_own_addresses(options, &config, err);
     }
+    enum shim_command command = SHIM_RUN;
+    if (result == 0) {
+        result = print_what_was_asked(options, &command, err);
+    }
     if (result != 0) {
         options_free(options);
         return result;
@@ -226,7 +237,7 @@ int shim_options_read(int argc, char *const argv[], char *const environment[],
     *ret_start = (struct shim_start){
         .options = options,
         .config = config,
-        .command = print_what_was_asked(options) ? SHIM_PRINTED : SHIM_RUN,
+        .command = command,
     };
     return 0;
 }

@@ -3,6 +3,7 @@
 and that stdout is whole or empty and JSON is valid in success and in error (case A45). What it makes
 of documents: nodectl_changes.py."""
 # twin: ctl-half-printed half printed
+# twin: output-error-forgotten exit 0 although the output is lost
 import json
 import os
 import signal
@@ -333,6 +334,66 @@ def a_reader_that_goes_is_no_error():
         check(process.wait(timeout=30) == 0 and err == b"", f"nodectl | head: {err!r}")
 
 
+def followed(agent, *words):
+    """nodectl events --follow to a reader that goes after the first bytes: how it ends."""
+    process = subprocess.Popen([Run.program, "events", "--follow", *words, "--socket", agent.path],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.read(10)
+    process.stdout.close()
+    err = process.stderr.read()
+    process.stderr.close()
+    return process.wait(timeout=30), err
+
+
+def output_lost_to_a_full_disk_exited_with_0():
+    """stdio drops what it cannot write, and the flush at the end then has nothing to fail with:
+    whatever was longer than its buffer was lost with exit 0."""
+    def answer(method, request, _envelope):
+        page = M[method + "Response"]()
+        for number in range(200):
+            if method == "ListEvents":
+                page.events.add(sequence=request.after_sequence + number + 1, type=1,
+                                message=f"event {'x' * 100}")
+                page.last_sequence = request.after_sequence + number + 1
+            elif method == "ListCounters":
+                page.counters.add(name=f"counter_{number}", value=1, help="h" * 100)
+            elif method == "ListGroups":
+                page.groups.add(name=f"group-{number}-{'x' * 100}")
+        return page
+
+    def lost(command):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True,
+                                  timeout=60, check=False)
+        what = " ".join(os.path.basename(word) for word in command)
+        check(done.returncode != 0, f"{what}: exit 0 although the output is lost")
+        check(done.returncode in (0, 10) and
+              "the output cannot be written: No space left on device" in done.stderr,
+              f"{what}: exit {done.returncode}: {done.stderr!r}")
+
+    text = Run(None, "explain").expect(0).out
+    topics = [line.split()[0] for line in text.splitlines() if line.startswith("  ") and line.split()]
+    check("verdict" in topics, f"topics: {topics}")
+    for topic in topics:
+        if Run(None, "explain", topic).status == 0:
+            lost([Run.program, "explain", topic])
+    for words in ((), ("group",), ("apply",), ("node", "metrics")):
+        lost([Run.program, *words, "--help"])
+    lost([Run.program, "--version"])
+    for program, words in (("jury-agent", ("help", "version", "print-example")),
+                           ("jury-shim", ("help", "version", "print-example", "print-config"))):
+        for word in words:
+            lost([os.path.join(os.path.dirname(Run.program), program), "--" + word])
+    with agent_with(answer) as agent:
+        for words in (("node", "metrics"), ("node", "counters"), ("events",), ("events", "--follow"),
+                      ("group", "list"), ("ready",), ("status",)):
+            for form in ((), ("-o", "json")):
+                lost([Run.program, *words, *form, "--socket", agent.path])
+        for form in ((), ("-o", "json")):
+            status, err = followed(agent, *form)
+            check(status == 0 and err == b"", f"nodectl events --follow | head: {status} {err!r}")
+
+
 def events_are_followed_line_by_line():
     def answer(_method, request, _envelope):
         page = M["ListEventsResponse"](epoch=1)
@@ -485,7 +546,8 @@ def main():
         backends_are_found_by_address_or_description, a_drain_waits_until_it_is_done,
         a_drain_that_nobody_counted_or_that_cut_flows_says_so, a_drain_that_is_taken_back_is_a_no,
         a_failure_behind_a_success_prints_no_half_answer, a_reader_that_goes_is_no_error,
-        events_are_followed_line_by_line, metrics_are_valid_text_whatever_an_agent_says,
+        output_lost_to_a_full_disk_exited_with_0, events_are_followed_line_by_line,
+        metrics_are_valid_text_whatever_an_agent_says,
         a_node_without_a_cluster_has_metrics_that_say_so, cluster_init_names_all_members,
         flags_reach_the_envelope))
 

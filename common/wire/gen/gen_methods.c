@@ -205,5 +205,6 @@ int main(int argc, char **argv)
     google__protobuf__file_descriptor_set__free_unpacked(set, NULL);
     free(types);
     free(data);
-    return fclose(out) == 0 ? 0 : 1;
+    bool is_whole = ferror(out) == 0;
+    return fclose(out) == 0 && is_whole ? 0 : 1;
 }
