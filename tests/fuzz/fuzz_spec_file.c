@@ -4,11 +4,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/spec/diff.h"
 #include "common/spec/emit.h"
 #include "common/spec/spec.h"
 #include "tests/lib/spec_first.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
+
+/* What is left out as a default is what the reader puts in. */
+static void same_without_defaults(const struct spec_set *set)
+{
+    struct spec_set again = {0};
+    struct spec_error error = {0};
+    char *text = NULL;
+    size_t n_text = 0;
+
+    assert(spec_emit_brief(set->documents, set->n_documents, &text, &n_text, NULL) == 0);
+    assert(spec_read_first(&again, "brief", text, n_text, &error) == 0);
+    assert(again.n_documents == set->n_documents);
+    for (uint32_t i = 0; i < set->n_documents; i++) {
+        struct spec_changes changes = {0};
+
+        assert(spec_diff((enum spec_kind)set->documents[i].kind, set->documents[i].u.group,
+                         again.documents[i].u.group, &changes) == 0);
+        assert(changes.n_items == 0);
+        spec_changes_close(&changes);
+    }
+    free(text);
+    spec_set_close(&again);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
@@ -34,7 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     assert(spec_read_first(&again, "again", text, n_text, &error) == 0);
     assert(again.n_documents == set.n_documents);
     free(text);
-    spec_set_close(&set);
     spec_set_close(&again);
+    same_without_defaults(&set);
+    spec_set_close(&set);
     return 0;
 }
