@@ -126,6 +126,7 @@ static void on_housekeeping(uv_timer_t *timer)
     agent_lkg_tick(agent);
     agent_probe_sources_tick(agent);
     agent_probe_budget_tick(agent);
+    agent_watch_tick(agent);
     agent_rpc_poll(agent);
     give_back_gaps(agent);
 }

@@ -18,6 +18,7 @@
 
 #include "agent/agent.h"
 #include "agent/core/catalog.h"
+#include "agent/core/cluster_watch.h"
 #include "agent/core/engine.h"
 #include "agent/core/fwd_layout.h"
 #include "agent/lkg_budget.h"
@@ -251,6 +252,7 @@ struct agent {
     struct probe_now *probes_now;
     struct agent_sources sources;
     struct agent_doubt doubt;
+    struct cluster_watch watch;
     struct data_plane_row *plane_rows;
     struct drain_row *drain_rows;
     size_t plane_rows_capacity;
@@ -325,6 +327,8 @@ void agent_probe_sources_tick(struct agent *agent);
 const struct rpc_probe_sources *agent_probe_sources(const struct agent *agent);
 /* Tell the engine when the probe budget begins or ceases to delay probes; each second. */
 void agent_probe_budget_tick(struct agent *agent);
+/* The other nodes, for the events. */
+void agent_watch_tick(struct agent *agent);
 void agent_probe_budget_view(const struct agent *agent, const struct probe_counts *counts,
                              struct rpc_probe_budget *ret_budget);
 /* Those that have ended. */

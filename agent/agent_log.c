@@ -152,6 +152,36 @@ static void log_dependency(const struct event *event)
               health_state_word((enum health_state)event->to), probe_reason_word(event->reason));
 }
 
+static void log_node(const struct event *event)
+{
+    bool is_lost = event->to != 0;
+
+    log_event(is_lost ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, is_lost ? "node_lost" : "node_heard",
+              "node=%llu silent_ms=%llu untold=%u", (unsigned long long)event->node_id,
+              (unsigned long long)(event->span_ns / NS_PER_MS), event->n_untold);
+}
+
+static void log_leader(const struct event *event)
+{
+    bool is_none = event->to != 0;
+
+    log_event(is_none ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "leader_changed",
+              "leader=%llu before=%llu none_ms=%llu nodes_heard=%u nodes=%u untold=%u",
+              is_none ? 0ULL : (unsigned long long)event->node_id,
+              (unsigned long long)event->before_id,
+              (unsigned long long)(event->span_ns / NS_PER_MS), event->n_counted,
+              event->n_observers, event->n_untold);
+}
+
+static void log_few_votes(const struct event *event)
+{
+    log_event(event->to != 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
+              event->to != 0 ? "votes_too_few" : "votes_enough",
+              "counted=%u observers=%u needed=%u for_ms=%llu untold=%u", event->n_counted,
+              event->n_observers, event->n_needed, (unsigned long long)(event->span_ns / NS_PER_MS),
+              event->n_untold);
+}
+
 static void log_one(const struct event *event)
 {
     char at[ENDPOINT_TEXT_BYTES];
@@ -210,6 +240,15 @@ static void log_one(const struct event *event)
         return;
     case EVENT_DEPENDENCY_CHANGED:
         log_dependency(event);
+        return;
+    case EVENT_PEER_LOST:
+        log_node(event);
+        return;
+    case EVENT_LEADER_CHANGED:
+        log_leader(event);
+        return;
+    case EVENT_FEW_VOTES:
+        log_few_votes(event);
         return;
     case EVENT_SELF_DOUBT:
         log_doubt(event);

@@ -60,6 +60,11 @@ const struct ctl_command ctl_commands[] = {
      .name = "events",
      .arguments = "",
      .summary = "what changed on the asked node, newest last",
+     .help = "A node keeps its newest 4096 events until it is started again. Types node, leader "
+             "and few-votes tell of the others: who is lost and heard again, who leads or that "
+             "nobody does, and whether enough votes count, each with the time that it lasted. Of "
+             "what flaps six changes are told, then one in two minutes with the number of those "
+             "that were left out.",
      .run = cmd_events,
      .examples = "nodectl events --group web --since 1h\nnodectl events --follow -o json",
      .flags = {FLAG_GROUP, FLAG_TYPE, FLAG_LIMIT, FLAG_SINCE, FLAG_FOLLOW}},

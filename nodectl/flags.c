@@ -124,8 +124,9 @@ const struct ctl_flag ctl_flags[CTL_N_FLAGS] = {
         {.name = "type",
          .argument = "TYPE",
          .type = CTL_FLAG_CHOICE,
-         .choices = "verdict|reachable|opinion|group|observers|catalog|catalogs-differ|peer|drain|"
-                    "doubt|guard|held|admin|certificate|degraded|probe-budget",
+         .choices =
+             "verdict|reachable|opinion|group|observers|catalog|catalogs-differ|peer|drain|"
+             "doubt|guard|held|admin|certificate|degraded|probe-budget|node|leader|few-votes",
          .help = "only of this type"},
     [FLAG_STATE] =
         {.name = "state",

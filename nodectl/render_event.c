@@ -9,9 +9,9 @@
 const char *render_event_word(Jury__V1__EventType type)
 {
     static const char *const words[] = {
-        "unknown", "verdict",         "reachable",   "opinion",  "group",       "observers",
-        "catalog", "catalogs-differ", "peer",        "drain",    "doubt",       "guard",
-        "held",    "admin",           "certificate", "degraded", "probe-budget"};
+        "unknown",         "verdict",  "reachable",    "opinion", "group",  "observers", "catalog",
+        "catalogs-differ", "peer",     "drain",        "doubt",   "guard",  "held",      "admin",
+        "certificate",     "degraded", "probe-budget", "node",    "leader", "few-votes"};
     unsigned number = (unsigned)type;
 
     return words[number < sizeof words / sizeof words[0] ? number : 0];

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/core/cluster_watch.h"
 #include "agent/core/engine_state.h"
 #include "common/base/err.h"
 #include "common/base/prng.h"
@@ -179,6 +180,22 @@ static void take_pressure(struct engine *engine, const struct probe_pressure *pr
     engine->is_pressed = pressure->is_on;
 }
 
+/* No verdict looks at it. */
+static void take_news(struct engine *engine, const struct cluster_news *news)
+{
+    struct event *event = engine_log(engine, (enum event_kind)news->kind);
+
+    event->from = news->to == 0;
+    event->to = news->to;
+    event->node_id = news->node_id != 0 ? news->node_id : event->node_id;
+    event->before_id = news->before_id;
+    event->span_ns = news->span_ns;
+    event->n_untold = news->n_untold;
+    event->n_counted = news->n_have;
+    event->n_observers = news->n_of;
+    event->n_needed = news->n_needed;
+}
+
 static int handle(struct engine *engine, const struct engine_event *event,
                   struct engine_actions *actions)
 {
@@ -225,6 +242,9 @@ static int handle(struct engine *engine, const struct engine_event *event,
         break;
     case ENGINE_HOLD:
         engine_override_hold(engine, event->u.hold);
+        break;
+    case ENGINE_NEWS:
+        take_news(engine, event->u.news);
         break;
     }
     return 0;

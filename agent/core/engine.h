@@ -69,7 +69,8 @@ enum engine_event_kind {
     ENGINE_LOOP_LATE = 12,       /* late_ns: a loop of this node turned so much too late */
     ENGINE_SENTINEL = 13,        /* sentinel */
     ENGINE_HOLD = 14,            /* hold: this node's own override of the hold switch */
-    ENGINE_PROBE_BUDGET = 15     /* pressure: the probe budget begins or ceases to delay probes */
+    ENGINE_PROBE_BUDGET = 15,    /* pressure: the probe budget begins or ceases to delay probes */
+    ENGINE_NEWS = 16             /* news: of the other nodes, for the events alone */
 };
 
 struct data_plane_row {
@@ -100,6 +101,8 @@ struct probe_pressure {
     uint64_t delay_ns; /* the longest so far */
 };
 
+struct cluster_news;
+
 /* What a pointer leads to is borrowed for the step (a catalog is referenced by the engine). */
 struct engine_event {
     uint8_t kind;     /* enum engine_event_kind */
@@ -121,6 +124,7 @@ struct engine_event {
         struct probe_pressure pressure;
         const struct sentinel_result *sentinel;
         const struct hold_override *hold;
+        const struct cluster_news *news;
     } u;
 };
 

@@ -34,7 +34,11 @@ enum event_kind {
     EVENT_CERTIFICATE = 14, /* to: 1 a backend's certificate ends soon, 0 not any more; cert_day */
     EVENT_DEPENDENCY_CHANGED = 15, /* from, to: enum health_state of one check of class dependency;
                                       check says which */
-    EVENT_PROBE_BUDGET = 16        /* to: 1 the budget delays probes, 0 not any more; delay_ns */
+    EVENT_PROBE_BUDGET = 16,       /* to: 1 the budget delays probes, 0 not any more; delay_ns */
+    EVENT_PEER_LOST = 17, /* node_id; to: 1 lost, 0 heard again; span_ns, n_untold: these and the
+                             next two are of cluster_watch.h */
+    EVENT_LEADER_CHANGED = 18, /* to: 1 there is none, 0 there is; node_id, before_id */
+    EVENT_FEW_VOTES = 19       /* to: 1 fewer count than verdicts need, 0 enough again */
 };
 /* Of the shadow: its time is over, and it goes on, as it would take out too many. */
 #define GUARD_EVENT_STOPPED 2
@@ -74,6 +78,10 @@ struct event {
     uint8_t doubt_score;  /* 0..7, the highest of all kinds */
     uint8_t doubt_causes; /* bits 1 << enum doubt_cause */
     uint8_t n_uncounted;  /* of a drain that is done: nodes whose flows nobody counts */
+    uint8_t n_needed;     /* votes that have to count */
+    uint32_t n_untold;    /* changes of the same thing before, that were not told */
+    uint64_t span_ns;     /* so long it was so, or is already */
+    uint64_t before_id;   /* the leader before */
     uint64_t delay_ns;    /* of the probe budget: the longest delay so far */
     uint64_t n_flows;     /* of a drain that is done: left where they are counted */
     uint32_t n_backends;  /* so many of the group, told together; 0 = the one that is named */

@@ -35,6 +35,12 @@ static const char *state_word(const struct event *event, uint8_t value)
         return value == 0 ? "in-time" : "delayed";
     case EVENT_CERTIFICATE:
         return value == 0 ? "valid" : "ends-soon";
+    case EVENT_PEER_LOST:
+        return value == 0 ? "heard" : "lost";
+    case EVENT_LEADER_CHANGED:
+        return value == 0 ? "known" : "none";
+    case EVENT_FEW_VOTES:
+        return value == 0 ? "enough" : "too-few";
     case EVENT_NONE:
     case EVENT_OBSERVERS_CHANGED:
     case EVENT_CATALOG_ADOPTED:
@@ -303,6 +309,10 @@ static char *sentence(const struct view *view, const struct event *event)
         return budget_sentence(view, event);
     case EVENT_CERTIFICATE:
         return certificate_sentence(view, event, what);
+    case EVENT_PEER_LOST:
+    case EVENT_LEADER_CHANGED:
+    case EVENT_FEW_VOTES:
+        return handle_news_sentence(view->arena, event);
     case EVENT_SELF_DOUBT:
         return doubt_sentence(view, event);
     case EVENT_GUARD_CHANGED:

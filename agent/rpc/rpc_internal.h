@@ -140,6 +140,9 @@ Jury__V1__BackendStatus *handle_backend_status(const struct view *view,
 struct event;
 /* NULL when the arena is used up. */
 Jury__V1__Event *handle_event_new(const struct view *view, const struct event *event);
+/* Of EVENT_PEER_LOST, EVENT_LEADER_CHANGED and EVENT_FEW_VOTES. Of the arena; NULL when that is
+ * used up. */
+char *handle_news_sentence(struct wire_arena *arena, const struct event *event);
 /* Numbers beside a mark or held cause: a list of enum values from bits. */
 size_t handle_bits(struct wire_arena *arena, unsigned bits, int **ret_values);
 /* 0 = as many as allowed; more is refused. */

@@ -171,6 +171,7 @@ static void read_local(struct bytes_reader *reader, uint64_t now_ns, struct payl
         event->u.hold = &to->hold;
         break;
     case ENGINE_TICK:
+    case ENGINE_NEWS:
     case ENGINE_HELLO:
     case ENGINE_VOTE_CHUNK:
     case ENGINE_VOTE_CHANGE:

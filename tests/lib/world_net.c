@@ -227,6 +227,7 @@ void world_deliver(struct world *world, struct world_node *node, struct world_me
     case ENGINE_SENTINEL:
     case ENGINE_HOLD:
     case ENGINE_PROBE_BUDGET:
+    case ENGINE_NEWS:
         abort(); /* no message */
     }
     world_step(world, node, &event);

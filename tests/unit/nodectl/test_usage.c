@@ -102,7 +102,7 @@ static void wrong_usage_exits_with_2_and_says_what_to_do(void **state)
         {"events --type verdicts", 2,
          "error: --type must be one of verdict|reachable|opinion|group|observers|catalog|"
          "catalogs-differ|peer|drain|doubt|guard|held|admin|certificate|degraded|"
-         "probe-budget, got "
+         "probe-budget|node|leader|few-votes, got "
          "\"verdicts\"\nhint: "
          "did you "
          "mean \"verdict\"?\n"},
