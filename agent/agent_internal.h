@@ -172,7 +172,7 @@ struct agent_sources {
     bool is_resting;                  /* and no other was begun */
     bool has_changed;                 /* what is probed, since this round began */
     struct addr shared_space;         /* this node's in 100.64.0.0/10; ADDR_NONE = it has none */
-    bool is_unknown;                  /* that could not be found out, or carried out */
+    bool is_unfollowed;               /* that could not be found out, or carried out: once more */
     uint64_t begun_ns;                /* this round */
     struct rpc_probe_sources running; /* of this round so far */
     struct rpc_probe_sources last;    /* of the last whole one */

@@ -118,16 +118,13 @@ static void look_at(struct rpc_probe_sources *sources, const struct probe_target
 
 /* --- the address in 100.64.0.0/10 --- */
 
-/* What is probed from there, or was or shall be, gets another source. */
-static void move_to(struct agent *agent, const struct addr *shared_space)
+/* What is probed from there, or was or shall be, gets another source. False: not all of it, for
+ * want of memory. */
+static bool move_targets(struct agent *agent)
 {
     struct addr told = catalog_source(agent, ADDR_IPV4);
-    char text[ADDR_TEXT_BYTES];
-    bool is_any = false;
+    bool has_moved = false, is_whole = true;
 
-    agent->sources.shared_space = *shared_space;
-    log_event(LOG_LEVEL_INFO, "shared_space_source", "range=100.64.0.0/10 address=%s",
-              shared_space->family == ADDR_NONE ? "none" : addr_format(shared_space, text));
     for (uint32_t slot = 0; slot < agent->plan.n_slots; slot++) {
         const struct planned_target *planned = agent->plan.by_slot[slot];
 
@@ -137,25 +134,37 @@ static void move_to(struct agent *agent, const struct addr *shared_space)
         }
         struct probe_target target = planned->target;
         target.source = agent_probe_source(agent, &target.definition, &told);
-        if (probe_plan_editor_set(&agent->plan, &target, false) != 0) {
-            agent->sources.is_unknown = true; /* once more in a second */
+        if (addr_compare(&target.source, &planned->target.source) == 0) {
+            continue;
         }
-        is_any = true;
+        is_whole = probe_plan_editor_set(&agent->plan, &target, false) == 0 && is_whole;
+        has_moved = true;
     }
-    if (is_any) {
+    if (has_moved) {
         agent_publish_plan(agent);
     }
+    return is_whole;
 }
 
 void agent_probe_sources_follow(struct agent *agent)
 {
     struct agent_sources *sources = &agent->sources;
+    bool is_again = sources->is_unfollowed;
+    char text[ADDR_TEXT_BYTES];
     struct addr found;
 
-    sources->is_unknown = shared_space_find(&found) != 0;
-    if (!sources->is_unknown && addr_compare(&found, &sources->shared_space) != 0) {
-        move_to(agent, &found);
+    sources->is_unfollowed = shared_space_find(&found) != 0;
+    if (sources->is_unfollowed) {
+        return;
     }
+    if (addr_compare(&found, &sources->shared_space) != 0) {
+        sources->shared_space = found;
+        log_event(LOG_LEVEL_INFO, "shared_space_source", "range=100.64.0.0/10 address=%s",
+                  found.family == ADDR_NONE ? "none" : addr_format(&found, text));
+    } else if (!is_again) {
+        return;
+    }
+    sources->is_unfollowed = !move_targets(agent);
 }
 
 /* --- what is looked at each second --- */
@@ -169,7 +178,7 @@ void agent_probe_sources_tick(struct agent *agent)
     uint64_t now_ns = clock_monotonic_ns();
 
     bool has_moved = route_watch_changed(&sources->routes);
-    if (has_moved || sources->is_unknown) {
+    if (has_moved || sources->is_unfollowed) {
         agent_probe_sources_follow(agent);
     }
     sources->has_changed = has_moved || sources->has_changed;
