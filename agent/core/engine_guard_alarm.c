@@ -51,7 +51,7 @@ void engine_note_turn(struct engine *engine, uint32_t row)
     engine->kept_is_old = true;
     engine_guard_due(engine, backend->scope, GUARD_CORRELATED,
                      engine->now_ns + engine->vote_interval_ns);
-    if (engine->scopes[backend->scope].shadow_is_stopped) {
+    if (engine->scopes[backend->scope].shadow_is_kept) {
         engine_guard_due(engine, backend->scope, GUARD_SHADOW,
                          engine->now_ns + engine->vote_interval_ns);
     }

@@ -38,10 +38,10 @@ void engine_begin_shadow(struct engine *engine, uint32_t index, uint64_t since_n
     if (scope->guard.shadow_cycles == 0) {
         return;
     }
-    if (shadow->is_on && scope->shadow_is_stopped) {
+    if (shadow->is_on && scope->shadow_is_kept) {
         engine_set_guard(engine, scope, GUARD_SHADOW, false);
     }
-    scope->shadow_is_stopped = false;
+    scope->shadow_is_kept = false;
     engine_set_guard(engine, scope, GUARD_SHADOW, true);
     shadow->since_ns = since_ns;
     shadow->due_ns = 0;
@@ -73,15 +73,15 @@ static uint32_t count_undecided(const struct engine *engine, const struct engine
 
 static void stop(struct engine *engine, struct engine_scope *scope)
 {
-    if (scope->shadow_is_stopped) {
+    if (scope->shadow_is_kept) {
         return;
     }
-    scope->shadow_is_stopped = true;
+    scope->shadow_is_kept = true;
     engine->counters.shadows_stopped++;
     struct event *event = engine_log(engine, EVENT_GUARD_CHANGED);
     event->guard = GUARD_SHADOW;
     event->from = 1;
-    event->to = GUARD_EVENT_STOPPED;
+    event->to = GUARD_EVENT_KEPT;
     memcpy(event->group, scope->name, sizeof event->group);
 }
 
@@ -108,7 +108,7 @@ void engine_look_shadow(struct engine *engine, uint32_t index)
             return;
         }
     }
-    scope->shadow_is_stopped = false;
+    scope->shadow_is_kept = false;
     engine_set_guard(engine, scope, GUARD_SHADOW, false);
     engine_mark_scope(engine, scope);
 }

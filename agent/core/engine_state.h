@@ -209,12 +209,12 @@ struct engine_scope {
     uint32_t n_members; /* enabled and not being removed */
     uint32_t cycle_ms;  /* T + I */
     struct velocity velocity, returns;
-    uint64_t well_ns;       /* when it last ceased to be in fail-open or closed; 0 = it never was */
-    bool shadow_is_stopped; /* its time is over, and it would take out too many */
-    bool has_weighing;      /* weights and weight_timers are in use */
-    uint8_t graded_weight;  /* enum graded_weight */
-    uint64_t grade_ns;      /* by latency: when it is looked at next */
-    uint32_t median_us;     /* likewise: of its members when last looked at; 0 = too few */
+    uint64_t well_ns;      /* when it last ceased to be in fail-open or closed; 0 = it never was */
+    bool shadow_is_kept;   /* its time is over, and it would take out too many */
+    bool has_weighing;     /* weights and weight_timers are in use */
+    uint8_t graded_weight; /* enum graded_weight */
+    uint64_t grade_ns;     /* by latency: when it is looked at next */
+    uint32_t median_us;    /* likewise: of its members when last looked at; 0 = too few */
 };
 
 /* What was given out for a row, whatever it belongs to. */

@@ -47,7 +47,7 @@ static void say_shadow(const struct engine *engine, const struct engine_scope *s
     uint32_t n = engine_n_bad(engine, scope);
     char window[32];
 
-    if (scope->shadow_is_stopped) {
+    if (scope->shadow_is_kept) {
         snprintf(view->sentence, sizeof view->sentence,
                  "shadow of the changed check is kept beyond its %u cycles: it would take out %u, "
                  "more than %u, and takes out none; nodectl apply -f FILE accepts it with guard: "
@@ -143,7 +143,7 @@ uint32_t engine_n_guarded(const struct engine *engine, unsigned guard,
         const struct engine_scope *scope = &engine->scopes[i];
 
         if (scope->row.birth == 0 || guard_since_ns(engine, scope, (enum guard_kind)guard) == 0 ||
-            (guard == GUARD_SHADOW && !scope->shadow_is_stopped)) {
+            (guard == GUARD_SHADOW && !scope->shadow_is_kept)) {
             continue;
         }
         if (n++ == 0) {

@@ -6,7 +6,7 @@
 
 const char *guard_change_word(unsigned to)
 {
-    return to == GUARD_EVENT_STOPPED ? "kept" : to != 0 ? "on" : "off";
+    return to == GUARD_EVENT_KEPT ? "kept" : to != 0 ? "on" : "off";
 }
 
 int event_ring_init(struct event_ring *ring)

@@ -25,7 +25,7 @@ enum event_kind {
     EVENT_DRAIN_DONE = 9,      /* all nodes are done with a backend's drain or removal */
     EVENT_SELF_DOUBT = 10,     /* from, to: kinds of probes (bits) that this node doubts;
                                   doubt_score, doubt_causes */
-    EVENT_GUARD_CHANGED = 11,  /* guard; to: 1 entered, 0 left, or GUARD_EVENT_STOPPED; of a group,
+    EVENT_GUARD_CHANGED = 11,  /* guard; to: 1 entered, 0 left, or GUARD_EVENT_KEPT; of a group,
                                   or  of all without one */
     EVENT_HELD_CHANGED = 12,   /* to: 1 a hold keeps a backend in service that the votes would take
                                   out, 0 not any more; hold_source, actor; n_backends */
@@ -41,7 +41,7 @@ enum event_kind {
     EVENT_FEW_VOTES = 19       /* to: 1 fewer count than verdicts need, 0 enough again */
 };
 /* Of the shadow: its time is over, and it goes on, as it would take out too many. */
-#define GUARD_EVENT_STOPPED 2
+#define GUARD_EVENT_KEPT 2
 const char *guard_change_word(unsigned to); /* "off", "on", "kept" */
 
 /* Votes kept with an event, those that decided before those against it; more are counted in n_fail

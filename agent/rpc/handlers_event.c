@@ -186,7 +186,7 @@ static char *guard_sentence(const struct view *view, const struct event *event, 
                                           : "alarm over: many backends of %s had gone bad at once",
                            of);
     }
-    if (event->guard == GUARD_SHADOW && event->to == GUARD_EVENT_STOPPED) {
+    if (event->guard == GUARD_SHADOW && event->to == GUARD_EVENT_KEPT) {
         return wire_format(view->arena,
                            "guard shadow of %s is kept beyond its time: the changed check would "
                            "take out too many, and takes out none",

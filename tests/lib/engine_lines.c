@@ -55,7 +55,7 @@ struct scope_line engine_view_scope_line(const struct engine *engine, struct row
     for (unsigned guard = GUARD_NONE + 1; guard < GUARD_KINDS; guard++) {
         line.guards_on |= (uint32_t)scope->guards[guard].is_on << guard;
     }
-    line.shadow_is_stopped = scope->shadow_is_stopped;
+    line.shadow_is_kept = scope->shadow_is_kept;
     return line;
 }
 

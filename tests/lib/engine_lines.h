@@ -20,7 +20,7 @@ size_t engine_view_lines(const struct engine *engine, const char *group,
 /* Of the group itself. */
 struct scope_line {
     uint32_t guards_on; /* bits 1 << enum guard_kind; GUARD_HOLD is never among them */
-    bool shadow_is_stopped;
+    bool shadow_is_kept;
 };
 /* Zero when it is not there. */
 struct scope_line engine_view_scope_line(const struct engine *engine, struct row_id scope);

@@ -192,8 +192,8 @@ static void judge_group(struct checker *checker, struct witness *witness,
     } else if (was_on && !shadow->is_on) {
         judge_end(checker, node, group, shadow, now_ns);
     }
-    checker->sometimes->shadow_stopped += guarded->line.shadow_is_stopped && !shadow->was_stopped;
-    shadow->was_stopped = guarded->line.shadow_is_stopped;
+    checker->sometimes->shadow_stopped += guarded->line.shadow_is_kept && !shadow->was_stopped;
+    shadow->was_stopped = guarded->line.shadow_is_kept;
     judge_lasting(checker, node, group, shadow, &outlook, now_ns);
     shadow->n_would = outlook.n_would;
     shadow->limit = outlook.limit;

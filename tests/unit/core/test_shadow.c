@@ -52,7 +52,7 @@ static void stop_shadow(struct fixture *f)
     probe(f, b2, REASON_CONNECT_FAILED);
     tick(f, 20 * SECOND);
     tick(f, SECOND);
-    assert_true(scope_of(f)->shadow_is_stopped);
+    assert_true(scope_of(f)->shadow_is_kept);
 }
 
 static void a_stopped_shadow_waits_without_work_or_history(void **state)
