@@ -6,7 +6,7 @@ static enum cluster_word word_of(unsigned kind)
 {
     switch ((enum finding_kind)kind) {
 #define FINDING_WORD(name, number, word) \
-    case name:                           \
+    case FINDING_##name:                 \
         return word;
         FINDING_KINDS(FINDING_WORD)
 #undef FINDING_WORD

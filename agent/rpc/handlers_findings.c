@@ -9,7 +9,7 @@
 #include "common/model/doubt.h"
 #include "common/wire/object.h"
 
-#define FINDINGS_MAX 512
+#define FINDINGS_MAX 512 /* each member, listener and data plane may have some */
 
 struct finding_list {
     const struct view *view;
@@ -18,12 +18,11 @@ struct finding_list {
     size_t n_left_out;
 };
 
-#define STATIC_FINDING(name, number, word) static_assert((int)name == number, "numbers of the API");
-FINDING_KINDS(STATIC_FINDING)
-#undef STATIC_FINDING
-static_assert((int)FINDING_NOT_FORMED == JURY__V1__FINDING_KIND__FINDING_KIND_NOT_FORMED &&
-                  (int)FINDING_MORE == JURY__V1__FINDING_KIND__FINDING_KIND_MORE,
-              "numbers of the API");
+#define FINDING_STATIC(name, number, word)                                            \
+    static_assert((int)FINDING_##name == JURY__V1__FINDING_KIND__FINDING_KIND_##name, \
+                  "numbers of the API");
+FINDING_KINDS(FINDING_STATIC)
+#undef FINDING_STATIC
 static_assert((int)CLUSTER_UNKNOWN == JURY__V1__CLUSTER_HEALTH__CLUSTER_HEALTH_UNSPECIFIED &&
                   (int)CLUSTER_HEALTHY == JURY__V1__CLUSTER_HEALTH__CLUSTER_HEALTH_HEALTHY &&
                   (int)CLUSTER_DEGRADED == JURY__V1__CLUSTER_HEALTH__CLUSTER_HEALTH_DEGRADED &&
