@@ -47,6 +47,7 @@ enum apply_outcome apply_outcome(const struct apply_answer *answer, uint32_t cha
 /* The check that runs before proposing: what catalog_apply would answer now, nothing changed. */
 void catalog_check(struct catalog_state *state, const struct command *command,
                    struct apply_answer *ret_answer);
+
 /* As many as a person mends in one go. */
 #define CATALOG_REFUSALS 20
 
@@ -63,6 +64,7 @@ struct catalog_refusals {
  * the order of the changes. The answer is that of catalog_check. */
 void catalog_check_all(struct catalog_state *state, const struct command *command,
                        struct apply_answer *ret_answer, struct catalog_refusals *ret_refusals);
+
 /* Apply all changes as one new revision, or none. A command that changes nothing makes no revision:
  * its answer is the present one. It goes through the log like any other, since a retry under its
  * request id must not apply it over what others wrote in between. Never fails for memory: that

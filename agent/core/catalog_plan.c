@@ -77,7 +77,7 @@ static const char *name_of(const struct change *change)
     return "";
 }
 
-bool plan_has(const struct plan *plan, enum change_kind kind, const char *name)
+bool plan_none_refused(const struct plan *plan, enum change_kind kind, const char *name)
 {
     uint32_t n = plan->n_undrafted;
 

@@ -186,8 +186,8 @@ static int check_reference(struct plan *plan, const struct listener_draft *draft
     const struct listener *listener = &draft->after.spec;
     const struct catalog_group *group = plan_group_after(plan, listener->group);
 
-    if (!plan_has(plan, CHANGE_PUT_GROUP, listener->group) ||
-        !plan_has(plan, CHANGE_DELETE_GROUP, listener->group)) {
+    if (!plan_none_refused(plan, CHANGE_PUT_GROUP, listener->group) ||
+        !plan_none_refused(plan, CHANGE_DELETE_GROUP, listener->group)) {
         return 0; /* what the group would be was refused */
     }
     if (group == NULL) {

@@ -112,9 +112,10 @@ static int check_pairs(struct plan *plan)
 
 int plan_check_members(struct plan *plan)
 {
-    bool is_whole = plan_has(plan, CHANGE_PUT_NODE, NULL) &&
-                    plan_has(plan, CHANGE_DELETE_NODE, NULL) &&
-                    plan_has(plan, CHANGE_PUT_KEY, NULL) && plan_has(plan, CHANGE_DELETE_KEY, NULL);
+    bool is_whole = plan_none_refused(plan, CHANGE_PUT_NODE, NULL) &&
+                    plan_none_refused(plan, CHANGE_DELETE_NODE, NULL) &&
+                    plan_none_refused(plan, CHANGE_PUT_KEY, NULL) &&
+                    plan_none_refused(plan, CHANGE_DELETE_KEY, NULL);
 
     if ((plan->nodes == NULL && plan->keys == NULL) || !is_whole) {
         return 0;

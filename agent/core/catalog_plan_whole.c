@@ -50,7 +50,7 @@ static const char *list_allowed(const struct cluster_settings *settings, char *l
 static int check_addresses(struct plan *plan, const struct catalog_group *group)
 {
     const struct cluster_settings *settings = settings_after(plan);
-    uint32_t n = plan_has(plan, CHANGE_PUT_SETTINGS, NULL) ? group->n_backends : 0;
+    uint32_t n = plan_none_refused(plan, CHANGE_PUT_SETTINGS, NULL) ? group->n_backends : 0;
     char text[ENDPOINT_TEXT_BYTES];
     char list[160];
     int first = 0;
@@ -94,8 +94,8 @@ int catalog_check_rule(const struct server_group *group, uint32_t n_observers, s
 static int check_rule(struct plan *plan, const struct catalog_group *group, uint32_t n_observers)
 {
     struct errmsg message;
-    bool is_known =
-        plan_has(plan, CHANGE_PUT_NODE, NULL) && plan_has(plan, CHANGE_DELETE_NODE, NULL);
+    bool is_known = plan_none_refused(plan, CHANGE_PUT_NODE, NULL) &&
+                    plan_none_refused(plan, CHANGE_DELETE_NODE, NULL);
     int rc = is_known ? catalog_check_rule(&group->spec, n_observers, &message) : 0;
 
     return rc == 0 ? 0 : plan_refuse(plan, rc, "%s", message.text);

@@ -104,11 +104,12 @@ void plan_commit(struct plan *plan, struct catalog_state *state);
  * first one stays in the answer. */
 int plan_refuse(struct plan *plan, int err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Whether what else there is is judged behind rc. *first: the rc to return at the end. */
+/* Whether the judging goes on after rc, that of one check. *first: 0 at the beginning; becomes the
+ * first that is not, which is to be returned at the end. */
 bool plan_goes_on(const struct plan *plan, int rc, int *first);
-/* Whether what a change was to make is drafted: false if one of the kind was refused before, of the
- * name if one is given. What hangs on it is not judged then. */
-bool plan_has(const struct plan *plan, enum change_kind kind, const char *name);
+/* Whether no change of the kind was refused before, of the name if one is given: what that one was
+ * to make is not drafted, and what hangs on it is not judged. */
+bool plan_none_refused(const struct plan *plan, enum change_kind kind, const char *name);
 bool plan_is_refused(const struct plan *plan, uint32_t change_index);
 /* Note what the current change does; each that is not refused says so once. */
 void plan_note(struct plan *plan, bool was_there, bool is_changed);
