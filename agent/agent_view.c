@@ -387,24 +387,38 @@ void agent_view_counters(void *user, counter_emit emit, void *to)
     struct probe_counts counts;
 
     counters_emit(&agent->counters, emit, to);
-    emit(to, &(struct counter_value){"loop_messages", "mesh", agent->hub.n_messages,
-                                     "messages read from ZeroMQ sockets", false});
-    emit(to, &(struct counter_value){"loop_messages_found_late", "mesh", agent->hub.n_found_late,
-                                     "messages that only the second look found", false});
-    emit(to, &(struct counter_value){"zap_accepted", NULL, zap_n_accepted(agent->zap),
-                                     "connections let in", false});
+    const struct counter_value of_mesh[] = {
+        {.name = "loop_messages",
+         .label = "mesh",
+         .value = agent->hub.n_messages,
+         .help = "messages read from ZeroMQ sockets"},
+        {.name = "loop_messages_found_late",
+         .label = "mesh",
+         .value = agent->hub.n_found_late,
+         .help = "messages that only the second look found"},
+        {.name = "zap_accepted", .value = zap_n_accepted(agent->zap), .help = "connections let in"},
+    };
+    for (size_t i = 0; i < sizeof of_mesh / sizeof of_mesh[0]; i++) {
+        emit(to, &of_mesh[i]);
+    }
     for (unsigned reason = ZAP_REFUSED_NONE + 1; reason < ZAP_REFUSED_COUNT; reason++) {
-        emit(to, &(struct counter_value){"zap_refused",
-                                         zap_refusal_word((enum zap_refusal_reason)reason),
-                                         zap_n_refused(agent->zap, (enum zap_refusal_reason)reason),
-                                         "connections refused, by reason", false});
+        emit(to, &(struct counter_value){
+                     .name = "zap_refused",
+                     .label = zap_refusal_word((enum zap_refusal_reason)reason),
+                     .value = zap_n_refused(agent->zap, (enum zap_refusal_reason)reason),
+                     .help = "connections refused, by reason"});
     }
     for (size_t i = 0; i < 3; i++) {
-        emit(to, &(struct counter_value){"loop_stalls", names[i], atomic_load(&loops[i]->n_stalls),
-                                         "times a loop stood still for more than a second", false});
-        emit(to, &(struct counter_value){"loop_longest_stall_ms", names[i],
-                                         atomic_load(&loops[i]->longest_stall_ms),
-                                         "longest of them", true});
+        emit(to,
+             &(struct counter_value){.name = "loop_stalls",
+                                     .label = names[i],
+                                     .value = atomic_load(&loops[i]->n_stalls),
+                                     .help = "times a loop stood still for more than a second"});
+        emit(to, &(struct counter_value){.name = "loop_longest_stall_ms",
+                                         .label = names[i],
+                                         .value = atomic_load(&loops[i]->longest_stall_ms),
+                                         .help = "longest of them",
+                                         .is_gauge = true});
     }
     if (agent->probes != NULL) {
         probe_thread_counts(agent->probes, &counts);

@@ -30,7 +30,7 @@ void metric_head(FILE *out, const char *name, const char *type, const char *help
     fprintf(out, "\n# TYPE jury_%s %s\n", name, type);
 }
 
-void metric_labels(FILE *out, const char *name, const struct metric_label labels[], size_t n)
+static void put_name(FILE *out, const char *name, const struct metric_label labels[], size_t n)
 {
     const char *before = "{";
 
@@ -49,7 +49,7 @@ void metric_labels(FILE *out, const char *name, const struct metric_label labels
 void metric_sample(FILE *out, const char *name, const struct metric_label labels[], size_t n,
                    double value)
 {
-    metric_labels(out, name, labels, n);
+    put_name(out, name, labels, n);
     fprintf(out, "%.15g\n", value);
 }
 
@@ -140,10 +140,10 @@ static void put_value(FILE *out, const Jury__V1__Counter *counter, const char *n
 {
     const struct unit *unit = unit_of(counter->name);
 
-    metric_labels(out, name,
-                  (const struct metric_label[]){{label_name(counter->name), counter->label},
-                                                {"result", result_word(counter)}},
-                  2);
+    put_name(out, name,
+             (const struct metric_label[]){{label_name(counter->name), counter->label},
+                                           {"result", result_word(counter)}},
+             2);
     if (unit == NULL) {
         fprintf(out, "%" PRIu64 "\n", counter->value); /* each digit of it */
     } else {

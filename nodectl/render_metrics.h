@@ -16,7 +16,6 @@ struct metric_label {
 /* type: "counter" or "gauge". */
 void metric_head(FILE *out, const char *name, const char *type, const char *help);
 /* Labels without a value are left out. */
-void metric_labels(FILE *out, const char *name, const struct metric_label labels[], size_t n);
 void metric_sample(FILE *out, const char *name, const struct metric_label labels[], size_t n,
                    double value);
 /* A gauge of one sample without labels. */

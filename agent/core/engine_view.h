@@ -178,7 +178,7 @@ struct guard_view {
     char sentence[256];  /* one for people */
 };
 
-/* Groups on which a guard is at work; of the shadow only those that are stopped. name: the first
+/* Groups on which a guard is at work; of the shadow only those that are kept. name: the first
  * group's, empty when there is none. */
 uint32_t engine_n_guarded(const struct engine *engine, unsigned guard,
                           char name[LIMIT_NAME_BYTES + 1]);
@@ -317,17 +317,20 @@ struct engine_status {
 };
 void engine_view_status(const struct engine *engine, uint64_t now_ns,
                         struct engine_status *ret_status);
+
 /* What keeps verdicts from being reached, for findings.h: each kind counted, and the first named.
  */
 struct finding_group {
     uint32_t n_groups;
     char name[LIMIT_NAME_BYTES + 1];
-    uint32_t n_eligible, n_healthy; /* of it */
+    uint32_t n_eligible, n_healthy; /* of the one named */
 };
+
 struct finding_backend {
     char group[LIMIT_NAME_BYTES + 1]; /* "" = there is none */
     struct endpoint at;
 };
+
 struct engine_findings {
     struct finding_group fail_open;
     struct finding_group closed; /* those that have backends */
@@ -345,8 +348,10 @@ struct engine_findings {
     uint64_t blind_peers;
     struct finding_backend voted; /* one that they might vote on */
 };
+
 void engine_view_findings(const struct engine *engine, uint64_t now_ns,
                           struct engine_findings *ret_findings);
+/* index: of a bit of blind_peers. */
 uint64_t engine_member_id(const struct engine *engine, unsigned index);
 
 /* Whether this node can be relied on for verdicts. The sentence: why not, or what is short all the

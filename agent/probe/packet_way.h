@@ -46,8 +46,8 @@ enum packet_receive_why {
 enum packet_send packet_send_of(const char *word);
 enum packet_receive packet_receive_of(const char *word);
 
-#define PACKET_WAY_CHOSEN \
-    LINK_N_OBSTACLES /* in the place of an obstacle: the configuration says so */
+/* In the place of an obstacle: the configuration says so. */
+#define PACKET_WAY_CHOSEN LINK_N_OBSTACLES
 
 /* One word, so that nobody sees a way with the reason of another. Zero: there is no such engine. */
 struct packet_way {

@@ -20,8 +20,11 @@ void probe_counts_emit(const struct probe_counts *counts, counter_emit emit, voi
         COUNT,
         GAUGE
     };
-#define EMIT_COUNT(index, kind, name, help) \
-    emit(to, &(struct counter_value){name, NULL, counts->values[index], help, kind == GAUGE});
+#define EMIT_COUNT(index, kind, word, text)                          \
+    emit(to, &(struct counter_value){.name = (word),                 \
+                                     .value = counts->values[index], \
+                                     .help = (text),                 \
+                                     .is_gauge = (kind) == GAUGE});
     PROBE_COUNTS(EMIT_COUNT)
 #undef EMIT_COUNT
     for (unsigned reason = 1; reason < PROBE_REASON_SPAN; reason++) {
@@ -36,8 +39,10 @@ void probe_counts_emit(const struct probe_counts *counts, counter_emit emit, voi
             label[n] = (char)tolower((unsigned char)word[n]);
         }
         label[n] = '\0';
-        emit(to, &(struct counter_value){"probe_results", label, counts->results[reason],
-                                         "probes with this result", false});
+        emit(to, &(struct counter_value){.name = "probe_results",
+                                         .label = label,
+                                         .value = counts->results[reason],
+                                         .help = "probes with this result"});
     }
 }
 

@@ -115,10 +115,10 @@ struct check_load check_load_of(const struct health_check *check, unsigned n_obs
 
 struct check_demand check_demand_of(const struct health_check *check, unsigned n_observers)
 {
+    assert(check->interval_ms > 0);
     bool is_limited = is_limited_among(check, n_observers == 0 ? UINT_MAX : n_observers);
     double of_each = 1000.0 / check->interval_ms;
 
-    assert(check->interval_ms > 0);
     return (struct check_demand){
         .steady = is_limited && n_observers != 0 ? of_each * check->probers / n_observers : of_each,
         .worst = is_limited || check->recheck ? 2 * of_each : of_each,

@@ -86,7 +86,7 @@ enum probe_reason {
 
 /* Unknown numbers (a newer peer's) answer as "UNKNOWN_REASON". */
 const char *probe_reason_word(unsigned reason);
-/* The same of every kind of check. */
+/* One that holds for every kind of check. */
 const char *probe_reason_sentence(unsigned reason);
 /* Of a check of that type (enum check_type; CHECK_TYPE_NONE: not known): with a connection or a
  * datagram where there was one. */

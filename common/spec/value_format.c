@@ -189,6 +189,20 @@ char *value_show(const struct spec_field *field, const void *from, char *text, s
     return text;
 }
 
+static const char *family_word(uint64_t family)
+{
+    return family == ADDR_IPV4 ? "IPv4" : family == ADDR_IPV6 ? "IPv6" : "IP";
+}
+
+static void put_list_allowed(const struct spec_list *list, char *text, size_t text_bytes)
+{
+    if (list->n_min == 0) {
+        snprintf(text, text_bytes, "a list of at most %u", list->n_max);
+    } else {
+        snprintf(text, text_bytes, "a list of %u..%u", list->n_min, list->n_max);
+    }
+}
+
 char *value_format_allowed(const struct spec_field *field, char *text, size_t text_bytes)
 {
     char low[32];
@@ -221,10 +235,7 @@ char *value_format_allowed(const struct spec_field *field, char *text, size_t te
         snprintf(text, text_bytes, "codes, ranges and classes within 200..599");
         break;
     case SPEC_TYPE_ADDRESS:
-        snprintf(text, text_bytes, "an %s address",
-                 field->max == ADDR_IPV4   ? "IPv4"
-                 : field->max == ADDR_IPV6 ? "IPv6"
-                                           : "IP");
+        snprintf(text, text_bytes, "an %s address", family_word(field->max));
         break;
     case SPEC_TYPE_ENDPOINT:
         snprintf(text, text_bytes, "ADDRESS:PORT");
@@ -252,11 +263,7 @@ char *value_format_allowed(const struct spec_field *field, char *text, size_t te
         snprintf(text, text_bytes, "at most 20 pairs");
         break;
     case SPEC_TYPE_LIST:
-        if (field->list->n_min == 0) {
-            snprintf(text, text_bytes, "a list of at most %u", field->list->n_max);
-        } else {
-            snprintf(text, text_bytes, "a list of %u..%u", field->list->n_min, field->list->n_max);
-        }
+        put_list_allowed(field->list, text, text_bytes);
         break;
     case SPEC_TYPE_NONE:
     case SPEC_TYPE_OBJECT:
