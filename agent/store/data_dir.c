@@ -60,8 +60,13 @@ static int check_place(const struct data_dir *dir, const struct data_dir_owner *
         return errmsg_set(err, ERR_CONFIG, "data directory %s: it is not a directory", dir->path);
     }
     if (access(dir->path, R_OK | W_OK | X_OK) != 0) {
-        return errmsg_set(err, ERR_CONFIG, "data directory %s: this user may not write to it (%s)",
-                          dir->path, strerrordesc_np(errno));
+        int errnum = errno;
+        /* A member whose disk went read-only has last-known-good to serve from, and tries again. */
+        bool is_used = files_exists(dir->store) && !plant_is("read-only-refused");
+
+        return errmsg_set(err, is_used ? err_from_errno(errnum) : ERR_CONFIG,
+                          "data directory %s: this user may not write to it (%s)", dir->path,
+                          strerrordesc_np(errnum));
     }
     if (!owner->allow_tmpfs && statfs(dir->path, &fs) == 0 &&
         (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC)) {
@@ -85,12 +90,21 @@ static int read_identity(const struct data_dir *dir, struct identity *ret_identi
         result = files_read(path, IDENTITY_TEXT_BYTES, &data, &n_bytes, err);
     }
     if (result == ERR_NOTFOUND) {
-        result = ERR_CORRUPT;
+        result = errmsg_set(err, ERR_CORRUPT, "it is missing");
     }
     if (result == 0) {
         result = identity_parse((const char *)data, n_bytes, ret_identity, err);
     }
     free(data);
+    if (result == ERR_CORRUPT) {
+        struct errmsg why = *err;
+
+        /* One file of it may come from a copy, since it never changes; the whole may not. */
+        return errmsg_set(err, result,
+                          "%s is damaged (%s): restore this file, not the directory, from a copy; "
+                          "without one remove the node and join under a new id",
+                          path, why.text);
+    }
     if (result != 0) {
         errmsg_prefix(err, "data directory %s", dir->path);
     }
@@ -224,9 +238,10 @@ static int remove_leftovers(const struct data_dir *dir, struct errmsg *err)
         return result == 0 ? files_sync_dir(dir->path, err) : result;
     }
     return errmsg_set(err, ERR_CORRUPT,
-                      "data directory %s: store/complete is missing although the node has run; "
-                      "move the directory away and join under a new node id",
-                      dir->path);
+                      "%s/complete is missing although the node has run: restore this file, not "
+                      "the directory (its content does not matter); if more is gone, move the "
+                      "directory away, remove the node and join under a new node id",
+                      dir->store);
 }
 
 /* raft_uv opens its files by itself and would wait for the other end of a FIFO for ever. */

@@ -52,8 +52,9 @@ int data_dir_init(struct data_dir *dir, const char *path, struct errmsg *err);
 void data_dir_close(struct data_dir *dir); /* gives the lock back */
 
 /* Read only: is this a directory that this agent could use? Errors: ERR_CONFIG with a sentence
- * (not there, not a directory, not writable, in memory, of another key or node, in use by another
- * agent), ERR_CORRUPT, ERR_VERSION. */
+ * (not there, not a directory, not writable and never used, in memory, of another key or node, in
+ * use by another agent), ERR_CORRUPT, ERR_VERSION; ERR_IO, ERR_DENIED: one that was used is not
+ * writable now. */
 int data_dir_check(const struct data_dir *dir, const struct data_dir_owner *owner,
                    struct errmsg *err);
 

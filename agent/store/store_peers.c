@@ -150,7 +150,7 @@ static void hear_standing(struct store *store, const struct frame *frame)
 
     str_hex(frame->head.cluster_id.bytes, CLUSTER_ID_BYTES, cluster);
     if (!store->has_identity && hello->bound_incarnation != 0 &&
-        (store->state == STORE_WAITING || store->state == STORE_NEEDS_OPERATOR)) {
+        (store->is_empty || (plant_is("damage-is-empty") && store->state >= STORE_FAILED))) {
         store_set_state(store, STORE_NEEDS_OPERATOR, ERR_CORRUPT,
                         "data directory %s is empty, but node %" PRIu64
                         " was a member of cluster %s: its votes are lost, so it is refused under "

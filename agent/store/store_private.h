@@ -142,6 +142,7 @@ struct store {
     struct data_dir dir;
     struct identity identity; /* valid when has_identity */
     bool has_identity;
+    bool is_empty; /* the directory, when it was opened; damage is not emptiness */
     uint64_t epoch;
     uint64_t sequence;
     bool is_restored; /* raft is closed for good */

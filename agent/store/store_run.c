@@ -132,6 +132,7 @@ static void try_directory(struct store *store)
         return;
     }
     int result = data_dir_open(&store->dir, &store->owner, &state, &store->identity, &err);
+    store->is_empty = result == 0 && state == DATA_DIR_EMPTY;
     if (result != 0) {
         failed(store, result, &err);
         return;

@@ -3,8 +3,10 @@
 and takes the store back when that is well again (row 1.4).
 
 Damage: bytes flipped in every file of Raft's log. Full: the data directory on a small file system
-that is filled to the last byte (needs root and loop mounts; said and left out without).
+that is filled to the last byte (needs root and loop mounts; said and left out without). Read-only: a
+mount that became so, as a disk with errors does (needs root).
 """
+# twin: read-only-refused ended with status 3
 import os
 import subprocess
 import sys
@@ -38,7 +40,7 @@ def damage(data_dir):
     return touched
 
 
-def serves(cluster, agent, b1, b2, what):
+def serves(cluster, agent, b1, b2, what, votes=True):
     """The node without its store: table, verdicts and votes are there, and it says what is wrong."""
     wait_until("%s says that its store cannot start" % agent.name, 20,
                lambda: agent.status().store.state == STORE_FAILED)
@@ -56,7 +58,8 @@ def serves(cluster, agent, b1, b2, what):
     b1.start()
     cluster.wait_verdicts("web", {b1: "healthy", b2: "healthy"})
     peer = next(a for a in cluster.agents.values() if a is not agent)
-    wait_until("votes of all three nodes are fresh", 10, lambda: peer.status().n_fresh == 3)
+    if votes:
+        wait_until("votes of all three nodes are fresh", 10, lambda: peer.status().n_fresh == 3)
     ready = agent.call("NodeService/CheckReady")
     check(not ready.is_ready, "%s says that it is ready" % agent.name)
 
@@ -128,6 +131,34 @@ def full(cluster, b1, b2):
             subprocess.run(command, check=False)
 
 
+def read_only_refused_the_start(cluster, b1, b2):
+    """"This user may not write to it" and exit code 3: a node whose disk went read-only served nobody."""
+    agent = next(a for a in cluster.agents.values() if a.is_running() and a is not cluster.leader())
+    agent.stop()
+    done = subprocess.run(["mount", "--bind", agent.data_dir, agent.data_dir], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode != 0:
+        print("read-only left out: %s" % done.stdout.strip())
+        return
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", agent.data_dir], check=True)
+        agent.start()
+        # Its start counter cannot be raised, so it sends no votes.
+        serves(cluster, agent, b1, b2, "read-only", votes=False)
+        check("may not write to it" in agent.status().store.message and
+              agent.data_dir in agent.status().store.message, agent.status().store.message)
+        check(any("may not write to it" in problem for problem in agent.status().problems),
+              "status finds nothing: %s" % agent.status().problems)
+        subprocess.run(["mount", "-o", "remount,bind,rw", agent.data_dir], check=True)
+        wait_until("%s has its store again" % agent.name, 90,
+                   lambda: agent.status().store.state == 3 and
+                   not agent.status().is_last_known_good)
+        cluster.wait_ready([agent.id])
+    finally:
+        agent.kill()
+        subprocess.run(["umount", agent.data_dir], check=False)
+
+
 def test(options):
     with Cluster(options) as cluster:
         cluster.make()
@@ -139,6 +170,11 @@ def test(options):
                        lambda agent=agent: agent.counters()["agent_lkg_written"] >= 1)
         time.sleep(1.2)  # what was written last shall hold the verdicts: one write a second
         full(cluster, b1, b2)
+        for agent in cluster.agents.values():
+            if not agent.is_running():
+                agent.start()
+        cluster.wait_ready()
+        read_only_refused_the_start(cluster, b1, b2)
         for agent in cluster.agents.values():
             if not agent.is_running():
                 agent.start()

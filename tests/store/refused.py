@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # twin: trust-text-id a message with another id in its text was taken
 # twin: readmit-wiped node 3 knows that it was wiped
+# twin: damage-is-empty damage is called an empty directory
 """Who is refused, and with which words: a wiped node under its old id, a directory of another cluster,
 of another key, in memory, in use, damaged; and messages whose text names another node than their key."""
 import os
@@ -45,6 +46,43 @@ def wiped(make):
     cluster.settle(ids=[1, 2, 4])
     check(four.status()["incarnation"] != old, "an incarnation was used twice")
     print("removed and replaced by node 4, which holds everything")
+
+
+def damage_was_called_empty(make):
+    """Peers that know node 3 told it "your directory is empty: join under a new id", when one file of
+    it was damaged that can be restored."""
+    cluster = make().up()
+    cluster.fill(20)
+    three = cluster.nodes[3]
+    incarnation = three.status()["incarnation"]
+    for name in ("identity", "complete"):
+        three.stop()
+        path = os.path.join(three.dir, "store", name)
+        with open(path, "rb") as file:
+            good = file.read()
+        os.unlink(path)
+        if name == "identity":
+            with open(path, "wb") as file:
+                file.write(bytes(range(1, 200)))
+        three.start().wait_started()
+        status = three.status()
+        n_until = status["received"] + 12  # hellos: each is a chance to be told the wrong thing
+
+        def has_heard():
+            nonlocal status
+            status = three.status() or status
+            check("is empty" not in status["message"],
+                  "damage is called an empty directory: %r" % status)
+            return status["received"] >= n_until
+        wait_until("node 3 hears the others, its %s being damaged" % name, 30, has_heard)
+        check(status["state"] == NEEDS_OPERATOR and path in status["message"] and
+              "restore this file" in status["message"], "damaged %s: %r" % (name, status))
+        print("damaged %s: %s" % (name, status["message"]))
+        with open(path, "wb") as file:
+            file.write(good)
+        wait_until("node 3 is back without a restart", 90,
+                   lambda: (three.status() or {}).get("incarnation") == incarnation and
+                   three.status()["leader"] != 0)
 
 
 def other_cluster(make):
@@ -158,7 +196,7 @@ def false_name(make):
 
 
 def main(make, _):
-    each_by_itself(make, (wiped, other_cluster, bad_directories, false_name))
+    each_by_itself(make, (wiped, damage_was_called_empty, other_cluster, bad_directories, false_name))
 
 
 if __name__ == "__main__":

@@ -146,8 +146,38 @@ static void unmarked_directory_goes_only_if_it_never_spoke(void **state)
     assert_int_equal(unlink(marker), 0);
     assert_int_equal(data_dir_open(&place->dir, &place->owner, &found, &identity, &err),
                      ERR_CORRUPT);
+    assert_non_null(strstr(err.text, "/store/complete is missing"));
+    assert_non_null(strstr(err.text, "restore this file"));
     assert_non_null(strstr(err.text, "new node id"));
     assert_true(files_exists(place->dir.store));
+}
+
+static void damaged_identity_is_named_and_to_be_restored(void **state)
+{
+    struct place *place = *state;
+    char path[FILES_PATH_BYTES];
+    enum data_dir_state found = DATA_DIR_NONE;
+    struct identity identity;
+    struct errmsg err;
+
+    open_it(place, &identity);
+    assert_int_equal(make_it(place), 0);
+    files_path(path, place->dir.store, "identity", NULL);
+    for (int round = 0; round < 4; round++) {
+        static const char noise[4096] = "\x80\xff\x01 noise";
+
+        assert_int_equal(unlink(path), 0);
+        if (round < 3) { /* some bytes, none, more than any; and no file */
+            static const size_t n_bytes[] = {9, 0, sizeof noise};
+            assert_int_equal(files_create(path, noise, n_bytes[round], &err), 0);
+        }
+        assert_int_equal(data_dir_open(&place->dir, &place->owner, &found, &identity, &err),
+                         ERR_CORRUPT);
+        assert_int_equal(found, DATA_DIR_NONE);
+        assert_non_null(strstr(err.text, path));
+        assert_non_null(strstr(err.text, "damaged"));
+        assert_non_null(strstr(err.text, "restore this file"));
+    }
 }
 
 static void wrong_owners_are_told_whose_it_is(void **state)
@@ -207,6 +237,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(made_once_and_found_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failure_in_the_middle_leaves_it_empty, set_up, tear_down),
         cmocka_unit_test_setup_teardown(unmarked_directory_goes_only_if_it_never_spoke, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(damaged_identity_is_named_and_to_be_restored, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(wrong_owners_are_told_whose_it_is, set_up, tear_down),
         cmocka_unit_test_setup_teardown(list_of_members_is_whole_or_refused, set_up, tear_down),
