@@ -401,7 +401,7 @@ struct guarded {
     uint64_t at_ns[CHECK_EJECTIONS]; /* of the last of them, in turn */
     uint32_t limit, limit_before;    /* 0 = none; now and at the step before */
     uint64_t window_ns, window_before_ns;
-    uint32_t n_pending, n_pending_before;
+    uint32_t n_pending, n_still_pending; /* still: and at the step before */
     uint64_t turn_ns; /* with somebody waiting: when the first of them is due, if there is room */
     uint64_t n_forgotten;      /* of before the limit, or a longer window */
     bool has_turns, had_turns; /* ejections wait for one V; now and at the step before */

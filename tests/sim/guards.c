@@ -129,12 +129,12 @@ void guards_begin(struct witness *witness, const struct world_node *node,
     }
     guarded->limit_before = guarded->limit;
     guarded->window_before_ns = guarded->window_ns;
-    guarded->n_pending_before = guarded->n_pending;
     guarded->had_turns = guarded->has_turns;
     guarded->limit = limit_of(group);
     guarded->has_turns = guarded->limit > 0 || group->spec.guard.flap_hold_ms > 0;
     guarded->window_ns = group->spec.guard.velocity_window_ms * WORLD_MS;
     guarded->n_pending = 0;
+    guarded->n_still_pending = 0;
     guarded->has_left = guarded->has_stayed = false;
     guarded->line = engine_view_scope_line(node->engine, group->row);
 }
@@ -190,6 +190,7 @@ static void pass_velocity(struct checker *checker, const struct world_node *node
     }
     row->frozen = FROZEN_BY_VELOCITY;
     guarded->n_pending++;
+    guarded->n_still_pending += had_waited;
     checker->sometimes->velocity_pending += !had_waited;
     if (had_waited && (!guarded->has_stayed || comes_first(&turn, &guarded->stayed))) {
         guarded->stayed = turn;
@@ -455,7 +456,7 @@ static void judge_waiting(struct checker *checker, const struct witness *witness
     bool is_full = guarded->n_pending > 0 && !has_room;
 
     uint64_t turn_ns = event->now_ns + witness_interval_ns(witness);
-    if (guarded->n_pending_before == 0 ||
+    if (guarded->n_still_pending == 0 || /* of them who waited before none waits now */
         ((has_just_left || has_changed) && turn_ns > guarded->turn_ns)) {
         guarded->turn_ns = turn_ns; /* a shorter V does not shorten a wait that has begun */
     }
