@@ -165,6 +165,16 @@ static void admit_pending(struct engine *engine, uint32_t index)
     }
 }
 
+/* Whoever waits does so until the window has room. */
+static bool is_full(const struct engine *engine, struct engine_scope *scope)
+{
+    uint64_t window_ns = scope->guard.velocity_window_ms * NS_PER_MS;
+
+    return scope->guards[GUARD_VELOCITY].is_on && has_velocity(scope) &&
+           velocity_used(&scope->velocity, engine->now_ns, window_ns) >=
+               guard_velocity_limit(scope->n_members, scope->guard.velocity_percent);
+}
+
 /* Votes of one moment arrive one after the other, and on each node in an order of their own: the
  * first ejection of a group waits for one V, in which all nodes come to hold the same votes. What
  * is due later may be left over from others, who wait no more, and from a longer V. */
@@ -173,9 +183,9 @@ static void wait_for_turn(struct engine *engine, struct engine_backend *backend,
 {
     engine_freeze(engine, backend, 0, answer);
     backend->is_pending = true;
-    const struct scope_guard *guard = &engine->scopes[backend->scope].guards[GUARD_VELOCITY];
+    struct engine_scope *scope = &engine->scopes[backend->scope];
 
-    if (guard->due_ns == 0 || !guard->is_on) { /* else the window is full until then */
+    if (scope->guards[GUARD_VELOCITY].due_ns == 0 || !is_full(engine, scope)) {
         engine_guard_due(engine, backend->scope, GUARD_VELOCITY,
                          engine->now_ns +
                              (plant_is("turn-at-once") ? 0 : engine->vote_interval_ns));
