@@ -459,7 +459,8 @@ struct witness {
     bool node_hold;                     /* the node's own, of everything */
     uint64_t peer_ns[WORLD_NODES + 1];  /* when it last heard a vector of a peer, any; 0 = never */
     uint64_t begun_ns;                  /* its first step */
-    uint64_t apart_ns; /* since when it has heard too few and lost most targets; 0 = has not */
+    uint64_t apart_ns;  /* since when it has heard too few and lost most targets; 0 = has not */
+    uint64_t looked_ns; /* that was last found out */
     uint64_t late_ns[CHECK_KINDS]; /* it stood still until then, probing that kind; 0 = never */
     bool is_quiet; /* this step is a tick that changes neither n nor what it doubts */
     struct kept_row kept[CHECK_ROWS];  /* last-known-good, as last written */

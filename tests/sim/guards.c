@@ -272,7 +272,7 @@ static void judge_isolation(struct checker *checker, const struct witness *witne
     bool goes_down = edge->line->health_state == HEALTH_UNHEALTHY && row->state != HEALTH_UNHEALTHY;
     bool is_alone = hears_too_few(checker, witness, node, edge->now_ns);
     bool is_late = was_late(witness, row->target_slot, edge->now_ns);
-    bool is_apart = witness->apart_ns != 0 && edge->now_ns > witness->apart_ns + APART_NS;
+    bool is_apart = witness->apart_ns != 0 && witness->looked_ns > witness->apart_ns + APART_NS;
     bool own_fails = witness->own[row->target_slot].opinion == OPINION_FAIL;
 
     sometimes->isolated += is_alone;
@@ -331,6 +331,7 @@ static void follow_apart(struct checker *checker, struct witness *witness,
     } else if (witness->apart_ns == 0) {
         witness->apart_ns = event->now_ns;
     }
+    witness->looked_ns = event->now_ns; /* a node that stands still sees nothing */
 }
 
 const struct checker_part checker_apart = {.name = "apart", .judge = follow_apart};
