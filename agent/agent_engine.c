@@ -149,6 +149,7 @@ static void carry_out(struct agent *agent)
         .sentinel_port = agent->doubt.port.port,
         .lacks_shared_space = actions->has_hello && agent_lacks_shared_space(agent),
         .unbuilt = agent_unbuilt(agent),
+        .store_is_down = agent_store_is_down(agent),
     };
     engine_messages_send(agent->mesh, &agent->actions, &shell);
     carry_out_probes(agent);

@@ -317,6 +317,8 @@ void agent_probe_sources_follow(struct agent *agent);
 bool agent_lacks_shared_space(const struct agent *agent);
 /* Set of enum hello_unbuilt; none before it probes. */
 uint8_t agent_unbuilt(const struct agent *agent);
+/* Its store could not be opened, or gave up. */
+bool agent_store_is_down(const struct agent *agent);
 /* For probe threads: which node, and what it may probe. */
 struct probe_loop_options agent_probe_options(const struct agent *agent);
 /* Hook of the RPC server: a probe on demand. */

@@ -57,6 +57,11 @@ static uint8_t rpc_role_of(uint8_t raft_state)
     return RPC_ROLE_NONE;
 }
 
+bool agent_store_is_down(const struct agent *agent)
+{
+    return agent->has_status && rpc_state_of(agent->status.state) == RPC_STORE_FAILED;
+}
+
 void agent_view_store(void *user, struct rpc_store *ret_store)
 {
     const struct agent *agent = user;
@@ -148,6 +153,7 @@ void agent_view_peer(void *user, uint64_t node_id, struct rpc_peer *ret_peer)
         ret_peer->feature_level = mesh.feature_level;
         ret_peer->lacks_shared_space = mesh.lacks_shared_space;
         ret_peer->unbuilt = mesh.unbuilt;
+        ret_peer->store_is_down = mesh.store_is_down;
         ret_peer->n_received = mesh.n_received;
         ret_peer->n_dropped = mesh.n_dropped;
         str_copy(ret_peer->endpoint, sizeof ret_peer->endpoint, mesh.address);

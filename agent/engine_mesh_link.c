@@ -55,6 +55,7 @@ void engine_messages_send(struct mesh *mesh, const struct engine_actions *action
         hello.sentinel_port = shell->sentinel_port;
         hello.lacks_shared_space = shell->lacks_shared_space;
         hello.unbuilt = shell->unbuilt;
+        hello.store_is_down = shell->store_is_down;
         mesh_send_hello(mesh, &hello);
     }
     if (changes_first) {

@@ -14,6 +14,7 @@ struct hello_shell {
     uint16_t sentinel_port; /* 0 = there is none */
     bool lacks_shared_space;
     uint8_t unbuilt; /* set of enum hello_unbuilt */
+    bool store_is_down;
 };
 
 /* All messages of a step. */

@@ -229,6 +229,10 @@ static char *member_remarks(const Jury__V1__MemberStatus *member, char text[REND
         used += (size_t)snprintf(text + used, RENDER_TEXT_BYTES - used, "%sold data directory",
                                  used == 0 ? "" : ", ");
     }
+    if (member->store_is_down && member->is_heard) {
+        used += (size_t)snprintf(text + used, RENDER_TEXT_BYTES - used, "%sstore does not run",
+                                 used == 0 ? "" : ", ");
+    }
     if (!member->counts) {
         used += (size_t)snprintf(text + used, RENDER_TEXT_BYTES - used, "%snot counted yet",
                                  used == 0 ? "" : ", ");

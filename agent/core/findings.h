@@ -20,32 +20,33 @@ enum cluster_word {
 /* X(name behind FINDING_, number, word): in the order in which they are told - what flows suffer
  * from, what keeps verdicts from being reached, what may come to that. The number is that of
  * jury.v1.FindingKind; 255 of them at most. */
-#define FINDING_KINDS(X)                                                             \
-    X(NOT_FORMED, 1, CLUSTER_UNKNOWN)     /* this node belongs to no cluster */      \
-    X(STORE_DOWN, 2, CLUSTER_UNAVAILABLE) /* its store does not run */               \
-    X(NO_LEADER, 3, CLUSTER_UNAVAILABLE)                                             \
-    X(GROUP_CLOSED, 4, CLUSTER_DEGRADED)                                             \
-    X(GROUP_EMPTY, 5, CLUSTER_DEGRADED) /* a listener's group has no backends */     \
-    X(GROUP_FAIL_OPEN, 6, CLUSTER_DEGRADED)                                          \
-    X(FEW_VOTES, 7, CLUSTER_DEGRADED)   /* backends below the quorum of votes */     \
-    X(NODE_BLIND, 8, CLUSTER_DEGRADED)  /* this node has no vote on backends */      \
-    X(NODE_DOUBTS, 9, CLUSTER_DEGRADED) /* this node doubts its own probes */        \
-    X(PEER_BLIND, 10, CLUSTER_DEGRADED) /* a peer is heard and has no vote at all */ \
-    X(PEER_DOUBTS, 11, CLUSTER_DEGRADED)                                             \
-    X(HOLD, 12, CLUSTER_DEGRADED)                                                    \
-    X(ALARM, 13, CLUSTER_DEGRADED)  /* many went bad at once */                      \
-    X(SHADOW, 14, CLUSTER_DEGRADED) /* that of a changed check is kept */            \
-    X(LAST_KNOWN_GOOD, 15, CLUSTER_DEGRADED)                                         \
-    X(MEMBER_SILENT, 16, CLUSTER_DEGRADED)                                           \
-    X(MEMBER_RESTORED, 17, CLUSTER_DEGRADED)                                         \
-    X(CATALOG_DIFFERS, 18, CLUSTER_DEGRADED)                                         \
-    X(STORE_TROUBLE, 19, CLUSTER_DEGRADED) /* it runs, and says something */         \
-    X(DISK, 20, CLUSTER_DEGRADED)          /* full or slow */                        \
-    X(TABLE, 21, CLUSTER_DEGRADED)         /* the forwarding table */                \
-    X(DATA_PLANE, 22, CLUSTER_DEGRADED)                                              \
-    X(LISTENER, 23, CLUSTER_DEGRADED) /* a data plane cannot open it */              \
-    X(VERSION, 24, CLUSTER_DEGRADED)  /* keeps a feature from being used */          \
-    X(MORE, 25, CLUSTER_DEGRADED)     /* what found no room in the answer */
+#define FINDING_KINDS(X)                                                                     \
+    X(NOT_FORMED, 1, CLUSTER_UNKNOWN)     /* this node belongs to no cluster */              \
+    X(STORE_DOWN, 2, CLUSTER_UNAVAILABLE) /* its store does not run */                       \
+    X(NO_LEADER, 3, CLUSTER_UNAVAILABLE)                                                     \
+    X(GROUP_CLOSED, 4, CLUSTER_DEGRADED)                                                     \
+    X(GROUP_EMPTY, 5, CLUSTER_DEGRADED) /* a listener's group has no backends */             \
+    X(GROUP_FAIL_OPEN, 6, CLUSTER_DEGRADED)                                                  \
+    X(FEW_VOTES, 7, CLUSTER_DEGRADED)   /* backends below the quorum of votes */             \
+    X(NODE_BLIND, 8, CLUSTER_DEGRADED)  /* this node has no vote on backends */              \
+    X(NODE_DOUBTS, 9, CLUSTER_DEGRADED) /* this node doubts its own probes */                \
+    X(PEER_BLIND, 10, CLUSTER_DEGRADED) /* a peer is heard and has no vote at all */         \
+    X(PEER_DOUBTS, 11, CLUSTER_DEGRADED)                                                     \
+    X(HOLD, 12, CLUSTER_DEGRADED)                                                            \
+    X(ALARM, 13, CLUSTER_DEGRADED)  /* many went bad at once */                              \
+    X(SHADOW, 14, CLUSTER_DEGRADED) /* that of a changed check is kept */                    \
+    X(LAST_KNOWN_GOOD, 15, CLUSTER_DEGRADED)                                                 \
+    X(MEMBER_SILENT, 16, CLUSTER_DEGRADED)                                                   \
+    X(MEMBER_RESTORED, 17, CLUSTER_DEGRADED)                                                 \
+    X(CATALOG_DIFFERS, 18, CLUSTER_DEGRADED)                                                 \
+    X(STORE_TROUBLE, 19, CLUSTER_DEGRADED) /* it runs, and says something */                 \
+    X(DISK, 20, CLUSTER_DEGRADED)          /* full or slow */                                \
+    X(TABLE, 21, CLUSTER_DEGRADED)         /* the forwarding table */                        \
+    X(DATA_PLANE, 22, CLUSTER_DEGRADED)                                                      \
+    X(LISTENER, 23, CLUSTER_DEGRADED)          /* a data plane cannot open it */             \
+    X(VERSION, 24, CLUSTER_DEGRADED)           /* keeps a feature from being used */         \
+    X(MEMBER_STORE_DOWN, 25, CLUSTER_DEGRADED) /* it is heard, and its store does not run */ \
+    X(MORE, 26, CLUSTER_DEGRADED)              /* what found no room in the answer */
 
 enum finding_kind {
     FINDING_NONE = 0,

@@ -98,6 +98,7 @@ struct hello {
     uint16_t sentinel_port;  /* where peers test their own probes; 0 = nowhere. The shell's */
     bool lacks_shared_space; /* no address in 100.64.0.0/10 for checks that ask. The shell's */
     uint8_t unbuilt;         /* set of enum hello_unbuilt. The shell's */
+    bool store_is_down;      /* it failed, and does not run: no part in Raft. The shell's */
     uint64_t beat_ms;        /* the clock of the phases (engine_share.c); 0 = none */
 };
 

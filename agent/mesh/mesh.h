@@ -130,6 +130,7 @@ struct mesh_peer_status {
     bool is_unresolved;      /* a name has no address */
     bool lacks_shared_space; /* of its last hello */
     uint8_t unbuilt;         /* likewise; set of enum hello_unbuilt */
+    bool store_is_down;      /* likewise */
     uint32_t n_failures;     /* attempts since the connection was last up */
     uint32_t feature_level;  /* of its last hello */
     uint64_t last_heard_ns;  /* monotonic; 0 = never */

@@ -91,6 +91,7 @@ static bool take_hello(struct mesh *mesh, struct mesh_peer *peer, const struct h
     peer->feature_level = hello->feature_level;
     peer->lacks_shared_space = hello->lacks_shared_space;
     peer->unbuilt = hello->unbuilt;
+    peer->store_is_down = hello->store_is_down;
     return true;
 }
 

@@ -16,6 +16,7 @@ struct mesh_peer {
     bool is_welcome;
     bool lacks_shared_space;
     uint8_t unbuilt;
+    bool store_is_down;
     uint32_t feature_level;
     uint64_t last_heard_ns;
     uint64_t n_received;

@@ -42,6 +42,7 @@ static int read_hello(const Jury__Internal__Hello *message, struct hello *hello,
         .is_observer = message->is_observer,
         .beat_ms = message->beat_ms,
         .lacks_shared_space = message->lacks_shared_space,
+        .store_is_down = message->store_is_down,
         .unbuilt = (uint8_t)(message->unbuilt & (HELLO_NO_TLS | HELLO_NO_GRPC)),
         .sentinel_port =
             message->sentinel_port <= UINT16_MAX ? (uint16_t)message->sentinel_port : 0,

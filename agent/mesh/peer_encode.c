@@ -67,6 +67,7 @@ static ProtobufCMessage *hello_new(struct wire_arena *arena, const struct hello 
     message->beat_ms = hello->beat_ms;
     message->lacks_shared_space = hello->lacks_shared_space;
     message->unbuilt = hello->unbuilt;
+    message->store_is_down = hello->store_is_down;
     return &message->base;
 }
 

@@ -117,6 +117,14 @@ static void find_in_member(struct finding_list *list, const Jury__V1__MemberStat
         add_of_node(list, FINDING_MEMBER_SILENT, id, silent_sentence(list->view, member),
                     "nodectl node describe");
     }
+    if (member->is_heard && member->store_is_down) {
+        add_of_node(list, FINDING_MEMBER_STORE_DOWN, id,
+                    wire_format(arena,
+                                "the store of node %" PRIu64 " does not run: it takes no part in "
+                                "Raft; nodectl ready says why when asked there",
+                                id),
+                    "nodectl cluster members");
+    }
     if (member->is_restored) {
         add_of_node(
             list, FINDING_MEMBER_RESTORED, id,

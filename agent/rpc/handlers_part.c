@@ -228,6 +228,7 @@ static Jury__V1__MemberStatus *member_new(const struct view *view, const struct 
     message->is_leader = node->spec.node_id == leader_id;
     message->raft_age = part_age_new(view->arena, mesh.raft_age_ns);
     message->is_restored = mesh.is_restored;
+    message->store_is_down = mesh.store_is_down;
     message->feature_level =
         peer != NULL && peer->is_self ? part_node_of(view).feature_level : mesh.feature_level;
     if (peer != NULL) {

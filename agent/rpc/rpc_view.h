@@ -56,6 +56,7 @@ struct rpc_peer {
     uint32_t feature_level;  /* of its last hello; 0 = none */
     bool lacks_shared_space; /* likewise */
     uint8_t unbuilt;         /* likewise; set of enum hello_unbuilt (vote_msg.h) */
+    bool store_is_down;      /* likewise */
     bool is_restored;        /* its data directory is an older copy: it takes no part in Raft */
     char endpoint[ENDPOINT_TEXT_BYTES]; /* where it is connected to; may be empty */
 };

@@ -16,6 +16,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from cluster import Cluster, check, run, tcp_group, wait_until  # noqa: E402
 
 STORE_FAILED = 4
+MEMBER_STORE_DOWN = 25
+DEGRADED = 2
 IMAGE_BYTES = 24 << 20
 
 
@@ -40,6 +42,10 @@ def damage(data_dir):
     return touched
 
 
+def names_store_of(status, node_id):
+    return [f.node_id for f in status.findings if f.kind == MEMBER_STORE_DOWN] == [node_id]
+
+
 def serves(cluster, agent, b1, b2, what, votes=True):
     """The node without its store: table, verdicts and votes are there, and it says what is wrong."""
     wait_until("%s says that its store cannot start" % agent.name, 20,
@@ -57,9 +63,14 @@ def serves(cluster, agent, b1, b2, what, votes=True):
     cluster.wait_verdicts("web", {b1: "unhealthy", b2: "healthy"})
     b1.start()
     cluster.wait_verdicts("web", {b1: "healthy", b2: "healthy"})
-    peer = next(a for a in cluster.agents.values() if a is not agent)
+    others = [a for a in cluster.agents.values() if a is not agent]
     if votes:
-        wait_until("votes of all three nodes are fresh", 10, lambda: peer.status().n_fresh == 3)
+        wait_until("votes of all three nodes are fresh", 10,
+                   lambda: others[0].status().n_fresh == 3)
+    for other in others if votes else []:  # they called the cluster healthy, as it was heard
+        wait_until("%s says that the store of %s does not run" % (other.name, agent.name), 10,
+                   lambda other=other: names_store_of(other.status(), agent.id))
+        check(other.status().health == DEGRADED, "%s calls the cluster healthy" % other.name)
     ready = agent.call("NodeService/CheckReady")
     check(not ready.is_ready, "%s says that it is ready" % agent.name)
 
@@ -121,6 +132,9 @@ def full(cluster, b1, b2):
         wait_until("%s has its store again" % agent.name, 60,
                    lambda: agent.status().store.state == 3 and
                    not agent.status().is_last_known_good)
+        for other in cluster.agents.values():
+            wait_until("%s says no more that its store is down" % other.name, 20,
+                       lambda other=other: not names_store_of(other.status(), agent.id))
         print("the store is back %.1f s after space was" % (time.monotonic() - started))
         cluster.wait_ready([agent.id])
     finally:

@@ -49,6 +49,7 @@ static void each_kind_has_its_word(void **state)
         {FINDING_DATA_PLANE, CLUSTER_DEGRADED},
         {FINDING_LISTENER, CLUSTER_DEGRADED},
         {FINDING_VERSION, CLUSTER_DEGRADED},
+        {FINDING_MEMBER_STORE_DOWN, CLUSTER_DEGRADED},
         {FINDING_MORE, CLUSTER_DEGRADED},
     };
 

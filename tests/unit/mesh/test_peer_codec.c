@@ -100,6 +100,7 @@ static void random_message(struct prng *prng, struct peer_message *message)
         message->u.hello.sentinel_port = (uint16_t)prng_next(prng);
         message->u.hello.lacks_shared_space = prng_below(prng, 2) == 0;
         message->u.hello.unbuilt = (uint8_t)prng_below(prng, 4);
+        message->u.hello.store_is_down = prng_below(prng, 2) == 1;
         break;
     case PEER_VOTE_CHUNK:
         random_chunk(prng, &message->u.chunk);
@@ -186,6 +187,7 @@ static void same_hello(const struct hello *a, const struct hello *b)
     SAME(sentinel_port);
     SAME(lacks_shared_space);
     SAME(unbuilt);
+    SAME(store_is_down);
     SAME(beat_ms);
 }
 
