@@ -284,6 +284,23 @@ static Jury__V1__ProbeResult *result_new(const struct view *view, const struct o
     return message;
 }
 
+/* By how much each probe but the first of a streak is late at most, as `group describe` has it. */
+static uint64_t budget_delay_ns(const struct view *view)
+{
+    struct rpc_node node = {0};
+
+    view->server->hooks.node(view->server->hooks.user, &node);
+    return node.probe_budget.is_pressed ? node.probe_budget.delay_ns : 0;
+}
+
+static Google__Protobuf__Duration *own_window_new(const struct view *view, uint64_t window_ms,
+                                                  unsigned threshold)
+{
+    uint64_t n_late = threshold == 0 ? 0 : threshold - 1;
+
+    return wire_duration_new(view->arena, window_ms * NS_PER_MS + n_late * budget_delay_ns(view));
+}
+
 static Jury__V1__OwnProbing *probing_new(const struct view *view,
                                          const struct backend_view *backend_view)
 {
@@ -313,9 +330,9 @@ static Jury__V1__OwnProbing *probing_new(const struct view *view,
                         ? result_new(view, &backend_view->last, backend_view->check_type)
                         : NULL;
     message->failure_window =
-        wire_duration_new(view->arena, backend_view->failure_window_ms * NS_PER_MS);
+        own_window_new(view, backend_view->failure_window_ms, backend_view->unhealthy_threshold);
     message->success_window =
-        wire_duration_new(view->arena, backend_view->success_window_ms * NS_PER_MS);
+        own_window_new(view, backend_view->success_window_ms, backend_view->healthy_threshold);
     message->passes_by_silence = backend_view->passes_by_silence;
     message->certificate =
         backend_view->cert.day != 0 ? part_certificate_new(view, backend_view->cert) : NULL;

@@ -87,6 +87,16 @@ def whole_node(options):
         check(counters["probe_budget_delayed"] > 0 and counters["probe_budget_pressed"] == 1, counters)
 
 
+def window_of_why(cluster, agent, backend):
+    answer = ask(cluster, ["why", "web/%s" % backend.at, "-o", "json"] + here(agent))
+    return answer.json["probing"]["failureWindow"]
+
+
+def window_of_group(cluster, agent):
+    answer = ask(cluster, ["group", "describe", "web", "-o", "json"] + here(agent))
+    return answer.json["delayed"]["failure"]
+
+
 def test(options):
     with Cluster(options, n_nodes=1,
                  agent_options=["--probe-budget-address", str(BUDGET)]) as cluster:
@@ -122,6 +132,10 @@ def test(options):
         counters = agent.counters()
         check(counters["probe_budget_delayed"] > 0 and counters["probe_budget_pressed"] == 1 and
               counters["probes_lost"] == 0, counters)
+        # `why` told the window without the delay, and `group describe` with it.
+        wait_until("why and group describe tell the same window", 10,
+                   lambda: window_of_why(cluster, agent, backends[0]) ==
+                   window_of_group(cluster, agent))
         # All are up all the time: the delay is shorter than what a result is good for.
         cluster.wait_verdicts("web", {b: "healthy" for b in backends})
 
