@@ -170,9 +170,11 @@ static bool is_full(const struct engine *engine, struct engine_scope *scope)
 {
     uint64_t window_ns = scope->guard.velocity_window_ms * NS_PER_MS;
 
-    return scope->guards[GUARD_VELOCITY].is_on && has_velocity(scope) &&
-           velocity_used(&scope->velocity, engine->now_ns, window_ns) >=
-               guard_velocity_limit(scope->n_members, scope->guard.velocity_percent);
+    bool has_room = !has_velocity(scope) ||
+                    velocity_used(&scope->velocity, engine->now_ns, window_ns) <
+                        guard_velocity_limit(scope->n_members, scope->guard.velocity_percent);
+
+    return scope->guards[GUARD_VELOCITY].is_on && (!has_room || plant_is("velocity-room-unseen"));
 }
 
 /* Votes of one moment arrive one after the other, and on each node in an order of their own: the
