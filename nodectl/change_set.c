@@ -184,7 +184,16 @@ static void tell_all(struct ctl *ctl, const Jury__V1__Status *status, const stru
         load_put_error(ctl, err_from_reason(refusal->reason),
                        set->files[set->documents[refusal->document_index].file], &error);
     }
-    ctl_hint(ctl, "the cluster refuses this, and nothing was changed");
+    bool has_more = status->n_refusals >= SPEC_ERRORS; /* an agent tells as many */
+    json_object_set_new(ctl->failure.metadata, "hasMoreErrors", json_boolean(has_more));
+    if (has_more) {
+        ctl_hint(ctl,
+                 "the cluster refuses this, and nothing was changed; there may be more, these are "
+                 "the first %d",
+                 SPEC_ERRORS);
+    } else {
+        ctl_hint(ctl, "the cluster refuses this, and nothing was changed");
+    }
 }
 
 int change_set_send(struct ctl *ctl, struct change_set *changes, const struct spec_set *documents)

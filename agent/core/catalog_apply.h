@@ -48,7 +48,7 @@ enum apply_outcome apply_outcome(const struct apply_answer *answer, uint32_t cha
 void catalog_check(struct catalog_state *state, const struct command *command,
                    struct apply_answer *ret_answer);
 
-/* As many as a person mends in one go. */
+/* As many as a person mends in one go, and as a file's own faults are told (SPEC_ERRORS). */
 #define CATALOG_REFUSALS 20
 
 struct catalog_refusals {

@@ -193,6 +193,18 @@ def all_that_the_cluster_refuses_is_told_with_its_place():
         run = Run(agent, "apply", "-f", "-", "--dry-run", "-o", "json", text=text).expect(3)
         check([(e["line"], e["column"]) for e in run.json(run.err)["metadata"]["errors"]] ==
               [(8, 5), (10, 5), (6, 9)], f"for programs too: {run.err}")
+        check(run.json(run.err)["metadata"]["hasMoreErrors"] is False and "may be more" not in run.err,
+              f"that is all: {run.err}")
+
+    def many(method, _request, _envelope):
+        if method != "Apply":
+            raise Refusal(5, "NOT_FOUND", "server group \"web\" does not exist")
+        raise Refusal(3, "INVALID_VALUE", rule[2], [("document_index", "0")], [rule] * 20)
+    with agent_with(many) as agent:
+        Run(agent, "apply", "-f", "-", text=text).expect(
+            3, err="nothing was changed; there may be more, these are the first 20\n")
+        run = Run(agent, "apply", "-f", "-", "-o", "json", text=text).expect(3)
+        check(run.json(run.err)["metadata"]["hasMoreErrors"] is True, f"for programs too: {run.err}")
 
     def one(method, _request, _envelope):
         if method != "Apply":
