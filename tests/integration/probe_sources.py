@@ -37,15 +37,6 @@ KINDS = {"full": ("tcp", "type: tcp", WEB), "half": ("tcp", "type: tcp, tcp: {ha
          "says": ("udp", "type: udp, udp: {method: exchange, payload: ask, expect: told}", WEB),
          "full6": ("tcp", "type: tcp", WEB6),
          "half6": ("tcp", "type: tcp, tcp: {handshake: half-open}", WEB6)}
-NODE = """
-apiVersion: jury/v1
-kind: Node
-spec:
-  id: %d
-  key: %s
-  endpoints: [{host: %s, meshPort: %d, raftPort: %d}]
-  probeSources: {ipv4: %s}
-"""
 
 
 def at(address):
@@ -161,8 +152,8 @@ def test(options):
 
         agent = cluster.agents[2]
         SOURCES[2] = [agent.address]
-        expect(cluster, 0, ["apply", "-f", "-"] + here(cluster.agents[1]), text=NODE % (
-            2, agent.key.public, agent.address, agent.mesh_port, agent.raft_port, agent.address))
+        expect(cluster, 0, ["apply", "-f", "-"] + here(cluster.agents[1]),
+               text=cluster.node_document(2, cluster.address(2)))
         wait_until("node 2 probes from the address that it has", 60,
                    lambda: agent.address in seen.peers)
         each_kind(cluster)

@@ -53,15 +53,6 @@ spec:
   check: {%s}
   backends: [{at: "%s"}]
 """
-NODE = """
-apiVersion: jury/v1
-kind: Node
-spec:
-  id: %d
-  key: %s
-  endpoints: [{host: %s, meshPort: %d, raftPort: %d}]
-  probeSources: {ipv4: %s}
-"""
 
 
 def at(port):
@@ -213,9 +204,8 @@ def test(options):
         address(lan, "c", "add", "100.100.0.3/32")
         describes(cluster, 3, {"100.100.0.3": (5, 5), NET + ".3": (4, 0), "fd23:7::3": (1, 0)}, False)
 
-        agent = cluster.agents[2]
-        expect(cluster, 0, ["apply", "-f", "-"] + here(cluster.agents[1]), text=NODE % (
-            2, agent.key.public, agent.address, agent.mesh_port, agent.raft_port, agent.address))
+        expect(cluster, 0, ["apply", "-f", "-"] + here(cluster.agents[1]),
+               text=cluster.node_document(2, cluster.address(2)))
         describes(cluster, 2, {NET + ".2": (9, 5), "fd23:7::2": (1, 0)}, False)
         web.forget()
         web.comes_from(8003, {"100.64.0.1", "100.100.0.3", NET + ".2"}, "node 2 is told another")

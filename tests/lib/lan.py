@@ -13,6 +13,15 @@ from netns import enter
 from prober import run
 
 NET = "10.232.7"
+NODE = """
+apiVersion: jury/v1
+kind: Node
+spec:
+  id: %d
+  key: %s
+  endpoints: [{host: %s, meshPort: %d, raftPort: %d}]
+  probeSources: {ipv4: %s}
+"""
 
 
 class Lan:
@@ -94,6 +103,12 @@ class LanCluster(Cluster):
 
     def ports(self, address):
         return 7400, 7401
+
+    def node_document(self, node_id, source):
+        """The node as it is, to probe from that address."""
+        agent = self.agents[node_id]
+        return NODE % (node_id, agent.key.public, agent.address, agent.mesh_port, agent.raft_port,
+                       source)
 
     def lan_backend(self, name, host, port, **options):
         """A web server on a host of the switch."""
